@@ -1,0 +1,1 @@
+"""The Flower ClientApp side: local training, compression, client state."""

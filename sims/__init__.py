@@ -1,0 +1,1 @@
+"""How to run: the Ray grid, the command line, benchmarks, sweeps."""
