@@ -4,18 +4,22 @@ A compressor is pure: state in, state out, no attribute changes. Error feedback 
 not its business: `fedsbc.feedback` adds it before and keeps what was left out after.
 """
 
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedsbc.arrays import Vector
-from fedsbc.layout import Layout
-from fedsbc.options import Options
+from fedsbc.errors import UpdateError
+from fedsbc.layout import Layout, is_finite
+from fedsbc.options import Density, Options
 from fedsbc.updates import Update
 
 State: TypeAlias = dict[str, NDArray[Any]]
 """Named arrays that a compressor keeps between two rounds; `{}` for most. Never shared."""
+
+Scope: TypeAlias = Literal["tensor", "model"]
+"""`tensor`: every tensor is selected by itself; `model`: one selection over the flat vector."""
 
 
 class CompressorOptions(Options):
@@ -30,6 +34,18 @@ class CompressorOptions(Options):
     error_feedback: bool = True
 
 
+class SparseOptions(CompressorOptions):
+    """What every scheme that selects k entries has in a config.
+
+    Attributes:
+        density: fraction p = k/d of the entries that are sent; k = max(1, ceil(density * size)).
+        scope: select in each tensor, or once over the whole model.
+    """
+
+    density: Density
+    scope: Scope = "tensor"
+
+
 class Compressor(Protocol):
     """One scheme. Instances are made from their options and are immutable."""
 
@@ -37,6 +53,10 @@ class Compressor(Protocol):
 
     def __init__(self, options: Any) -> None:
         """Take an instance of the scheme's own `Options`."""
+
+    @property
+    def options(self) -> CompressorOptions:
+        """The options that the instance was made from."""
 
     def init_state(self, layout: Layout) -> State:
         """Return the state before the first round; `{}` if there is none."""
@@ -55,3 +75,19 @@ class Compressor(Protocol):
         Raises:
             UpdateError: the vector is not finite.
         """
+
+
+def check_finite(vector: Vector, layout: Layout) -> None:
+    """Refuse a vector of shape (d,) that holds NaN or infinity.
+
+    Raises:
+        UpdateError: names the first such entry and its tensor.
+    """
+    if is_finite(vector):
+        return
+    entry = int(np.flatnonzero(~np.isfinite(vector))[0])
+    tensor = next(t for t in layout.tensors if t.slice.start <= entry < t.slice.stop)
+    raise UpdateError(
+        f"the change is not finite: entry {entry - tensor.offset} of tensor '{tensor.name}' is "
+        f"{vector[entry]}; expected finite float32 (did the training diverge?)"
+    )
