@@ -124,6 +124,7 @@ def test_truncate_after_drops_later_rounds_and_goes_on(tmp_path: Path) -> None:
     ledger.truncate_after(1)
     early = [r for r in rows if r.round <= 1]
     assert ledger.rows == Ledger(early).rows
+    assert ledger.run_totals() == Ledger(early).run_totals()
     for late in (r for r in rows if r.round > 1):
         ledger.add(late)
     assert ledger.rows == Ledger(rows).rows
@@ -135,6 +136,7 @@ def test_parquet_keeps_every_row_and_can_be_added_to(rows: list[LedgerRow], tmp_
     Ledger(rows).to_parquet(path)
     again = Ledger.from_parquet(path)
     assert again.rows == Ledger(rows).rows
+    assert again.run_totals() == Ledger(rows).run_totals()
     for client_id in range(100, 200):
         again.add(row(9, client_id))
     assert len(again) == len(rows) + 100
