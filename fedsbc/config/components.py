@@ -1,0 +1,84 @@
+"""Which part of a config belongs to which component, and who knows its options.
+
+A component is a sub-tree with one key that chooses a class: `upstream: {name: sbc, ...}` is read
+by the options class of `sbc`. A new component is an entry in the component's own table; nothing
+here changes.
+"""
+
+import importlib
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeAlias
+
+from pydantic import SerializeAsAny, create_model
+
+from fedsbc.config.yaml_text import Tree
+from fedsbc.options import Options
+
+KeyPath: TypeAlias = tuple[str, ...]
+"""The keys from the top of the tree down: `("clients", "optimizer", "lr")`."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """One sub-tree whose options class depends on one of its keys.
+
+    Attributes:
+        path: where the sub-tree stands in the config.
+        chooser: the key that chooses the class.
+        module: where the function `function(choice) -> type[Options]` is; imported when needed.
+        function: its name; it raises `ConfigError`, listing what there is, for an unknown choice.
+        default: the sub-tree where the config has none; None: it must be given.
+    """
+
+    path: KeyPath
+    chooser: str
+    module: str
+    function: str = "options_for"
+    default: Tree | None = field(default=None, hash=False)
+
+    def options_for(self, choice: str) -> type[Options]:
+        """Return the options class of a choice, for example of `sbc`.
+
+        Raises:
+            ConfigError: there is no such choice.
+        """
+        options: type[Options] = getattr(importlib.import_module(self.module), self.function)(
+            choice
+        )
+        return options
+
+
+COMPONENTS = (
+    Component(("data", "partition"), "kind", "fedsbc.data.partition", default={"kind": "iid"}),
+    Component(("data",), "name", "fedsbc.data"),
+    Component(("model",), "name", "fedsbc.models"),
+    Component(("clients", "optimizer"), "name", "fedsbc.training", "options_for_optimizer"),
+    Component(
+        ("clients", "schedule"),
+        "kind",
+        "fedsbc.training",
+        "options_for_schedule",
+        default={"kind": "constant"},
+    ),
+    Component(("upstream",), "name", "fedsbc.compressors"),
+    Component(("downstream",), "name", "fedsbc.compressors", default={"name": "none"}),
+    Component(
+        ("network",),
+        "profile",
+        "fedsbc.config.schema",
+        "network_options_for",
+        default={"profile": "none"},
+    ),
+)
+"""Inner components come before those that hold them."""
+
+
+@cache
+def with_parts(options: type[Options], parts: frozenset[str]) -> type[Options]:
+    """Return the class with a field for each inner component that it does not declare itself."""
+    new = parts - options.model_fields.keys()
+    if not new:
+        return options
+    fields: dict[str, Any] = dict.fromkeys(new, (SerializeAsAny[Options], ...))
+    return create_model(options.__name__, __base__=options, __doc__=options.__doc__, **fields)

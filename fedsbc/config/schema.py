@@ -1,0 +1,209 @@
+"""What a config may say: the whole tree. Options of components are in the components' own files."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, SerializeAsAny, model_validator
+
+from fedsbc.compressors.base import CompressorOptions
+from fedsbc.errors import ConfigError
+from fedsbc.options import Fraction, NonNegativeFloat, Options, PositiveFloat, PositiveInt
+
+RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+"""Names a folder: a letter or digit, then letters, digits and `.`, `_`, `-`; 100 at most."""
+
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
+"""A whole number from 0 to 2^63 - 1."""
+
+Participation = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+"""Fraction of the clients that take part in a round, in (0, 1]."""
+
+
+class ClientsConfig(Options):
+    """How clients train.
+
+    Attributes:
+        count: number of clients; each holds one part of the data.
+        local_steps: communication delay n: SGD steps between two exchanges.
+        batch_size: samples a step.
+        optimizer: options of the local optimiser, `name` and its own.
+        schedule: options of the learning-rate schedule, `kind` and its own.
+    """
+
+    count: PositiveInt
+    local_steps: PositiveInt
+    batch_size: PositiveInt
+    optimizer: SerializeAsAny[Options]
+    schedule: SerializeAsAny[Options]
+
+
+class ResidualConfig(Options):
+    """What happens to the residual of a client while it does not take part.
+
+    Attributes:
+        absent: `keep` it as it is, `decay` it by `factor` for each missed round, or `drop` it
+            after `after` missed rounds.
+        factor: of `decay`, in [0, 1].
+        after: of `drop`, in rounds.
+    """
+
+    absent: Literal["keep", "decay", "drop"] = "keep"
+    factor: Fraction | None = None
+    after: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for kind, key in (("decay", "factor"), ("drop", "after")):
+            is_given = getattr(self, key) is not None
+            if is_given and self.absent != kind:
+                raise ValueError(f"`{key}` belongs to `absent: {kind}`, given `{self.absent}`")
+            if not is_given and self.absent == kind:
+                raise ValueError(f"`absent: {kind}` needs `{key}`")
+        return self
+
+
+class EngineConfig(Options):
+    """Where clients run.
+
+    Attributes:
+        kind: `ray` actors, Flower's own simulation, or `deploy` to devices.
+        actors: number of actors, or `auto`: as many as fit.
+        cpus_per_actor: share of CPU cores an actor holds.
+        gpus_per_actor: share of GPUs an actor holds.
+        device: where models are trained; `auto` takes a GPU where the actor holds one.
+        address: of a running Ray cluster or SuperLink; null starts a local one.
+    """
+
+    kind: Literal["ray", "flower", "deploy"] = "ray"
+    actors: Literal["auto"] | PositiveInt = "auto"
+    cpus_per_actor: PositiveFloat = 1.0
+    gpus_per_actor: NonNegativeFloat = 0.0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    address: str | None = None
+
+
+class FailuresConfig(Options):
+    """What a run does about clients that fail.
+
+    Attributes:
+        on_client_error: `skip` the client in this round, or `fail` the run.
+        min_replies: a round with fewer usable replies is aborted and changes nothing.
+        abort_after: the run ends after so many aborted rounds in a row.
+        client_timeout_s: seconds until a client that has not replied is given up.
+    """
+
+    on_client_error: Literal["skip", "fail"] = "skip"
+    min_replies: PositiveInt = 1
+    abort_after: PositiveInt = 3
+    client_timeout_s: PositiveFloat = 600.0
+
+
+class EvaluateConfig(Options):
+    """When the model is evaluated.
+
+    Attributes:
+        every: rounds between two central evaluations; the last round always has one.
+        clients: let clients evaluate on their own data too; their bits are in the ledger.
+    """
+
+    every: PositiveInt = 5
+    clients: bool = False
+
+
+class CheckpointConfig(Options):
+    """When the run is saved for `resume`.
+
+    Attributes:
+        every: rounds between two checkpoints; null or 0: never.
+    """
+
+    every: Annotated[int, Field(ge=0)] | None = None
+
+
+class RecordConfig(Options):
+    """What else is written to the run folder.
+
+    Attributes:
+        deltas: each client's change before compression. Large.
+    """
+
+    deltas: bool = False
+
+
+class DebugConfig(Options):
+    """What helps to look for faults.
+
+    Attributes:
+        keep_payloads: write every payload to the run folder, for `fedsbc inspect`.
+    """
+
+    keep_payloads: bool = False
+
+
+class NetworkConfig(Options):
+    """The links of the clients.
+
+    Attributes:
+        profile: `none`: time is not simulated.
+    """
+
+    profile: Literal["none"] = "none"
+
+
+def network_options_for(profile: str) -> type[Options]:
+    """Return the options class of a network profile.
+
+    Raises:
+        ConfigError: there is no such profile.
+    """
+    if profile != "none":
+        raise ConfigError(f"unknown network profile `{profile}`, known: none")
+    return NetworkConfig
+
+
+class Config(Options):
+    """A whole run.
+
+    Attributes:
+        name: of the run and, unless `--out` says otherwise, of its folder.
+        data: options of the data set, with `partition`.
+        rounds: number of rounds.
+        aggregation: `mean` over clients, weighted by `examples`, or `vote` of signs.
+        upstream: scheme from client to server; `downstream`: from server to clients.
+        transport: `shared` memory or the real `wire`; the weights and the ledger are the same.
+        final_sync: end with a synchronisation of all clients, counted in the ledger.
+    """
+
+    name: RunName
+    seed: Seed = 0
+    data: SerializeAsAny[Options]
+    model: SerializeAsAny[Options]
+    clients: ClientsConfig
+    rounds: PositiveInt
+    participation: Participation = 1.0
+    aggregation: Literal["mean", "examples", "vote"] = "mean"
+    upstream: SerializeAsAny[CompressorOptions]
+    downstream: SerializeAsAny[CompressorOptions]
+    residual: ResidualConfig = ResidualConfig()
+    network: SerializeAsAny[Options]
+    engine: EngineConfig = EngineConfig()
+    transport: Literal["shared", "wire"] = "shared"
+    failures: FailuresConfig = FailuresConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    record: RecordConfig = RecordConfig()
+    debug: DebugConfig = DebugConfig()
+    final_sync: bool = False
+
+    @property
+    def cohort_size(self) -> int:
+        """Number of clients of a round."""
+        return max(1, round(self.participation * self.clients.count))
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.failures.min_replies > self.cohort_size:
+            raise ValueError(
+                f"`failures.min_replies` is {self.failures.min_replies}, but only "
+                f"{self.cohort_size} clients take part in a round"
+            )
+        return self
