@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsbc.arrays import Vector, aligned_vector
-from fedsbc.compressors.base import Compressor, State
+from fedsbc.compressors.base import Compressor, State, check_form
 from fedsbc.layout import Layout
 from fedsbc.updates import Update
 
@@ -47,7 +47,7 @@ def compress_with_feedback(
         generator: the compressor's only source of randomness.
 
     Raises:
-        UpdateError: delta + residual is not finite. Nothing was changed.
+        UpdateError: wrong dtype or length, or delta + residual is not finite. Nothing was changed.
 
     Source: Sattler et al. (arXiv 1805.08768), Algorithm 1, lines "ΔW ← R + ..." and "R ← ...".
     """
@@ -55,6 +55,9 @@ def compress_with_feedback(
         assert residual is None, "a scheme without error feedback has no residual"
         update, state = compressor.compress(delta, layout, state, generator)
         return Compressed(update, None, state)
+    check_form(delta, layout)
+    if residual is not None:
+        check_form(residual, layout)
     total = _sum(delta, residual)
     update, state = compressor.compress(total, layout, state, generator)
     update.add_to(total, -1.0)

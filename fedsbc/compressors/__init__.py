@@ -4,16 +4,17 @@ A scheme of another package joins by an entry point of the group `fedsbc.compres
 is the scheme's name and whose value is its class; names of the table cannot be taken over.
 """
 
-from difflib import get_close_matches
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
+from fedsbc.choices import choose
 from fedsbc.compressors.base import (
     Compressor,
     CompressorOptions,
     Scope,
     SparseOptions,
     State,
-    check_finite,
+    as_vector,
+    check_vector,
 )
 from fedsbc.compressors.none import NoCompression
 from fedsbc.compressors.sbc import Sbc
@@ -28,7 +29,8 @@ __all__ = [
     "Scope",
     "SparseOptions",
     "State",
-    "check_finite",
+    "as_vector",
+    "check_vector",
     "make",
     "names",
     "options_for",
@@ -47,7 +49,7 @@ ENTRY_POINT_GROUP = "fedsbc.compressors"
 
 def names() -> list[str]:
     """Return the names of all schemes, those of installed packages included, sorted."""
-    return sorted(set(TABLE) | {point.name for point in entry_points(group=ENTRY_POINT_GROUP)})
+    return sorted({*TABLE, *_installed()})
 
 
 def options_for(name: str) -> type[CompressorOptions]:
@@ -68,22 +70,19 @@ def make(options: CompressorOptions) -> Compressor:
     return _find(options.name)(options)
 
 
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
 def _find(name: str) -> type[Compressor]:
-    return TABLE.get(name) or _find_installed(name)
-
-
-def _find_installed(name: str) -> type[Compressor]:
-    """Load the scheme that an installed package offers under this name."""
-    points = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
-    if not points:
-        known = names()
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise ConfigError(f"unknown compressor '{name}'; known: {', '.join(known)}{hint}")
+    """Return a scheme of the table, or load the one that an installed package offers."""
+    if name in TABLE:
+        return TABLE[name]
+    installed = _installed()
+    choose("compressor", name, {**TABLE, **installed})
     try:
-        found: type[Compressor] = points[0].load()
+        found: type[Compressor] = installed[name].load()
     except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"compressor '{name}' ({points[0].value}) fails to load: {error}"
-        ) from error
+        where = installed[name].value
+        raise ConfigError(f"compressor {name!r} ({where}) fails to load: {error}") from error
     return found

@@ -77,17 +77,57 @@ class Compressor(Protocol):
         """
 
 
-def check_finite(vector: Vector, layout: Layout) -> None:
-    """Refuse a vector of shape (d,) that holds NaN or infinity.
+def check_vector(vector: Vector, layout: Layout) -> None:
+    """Refuse what is not a finite float32 vector of shape (d,).
 
     Raises:
-        UpdateError: names the first such entry and its tensor.
+        UpdateError: wrong dtype or length; NaN or infinity, with its entry and tensor.
     """
-    if is_finite(vector):
-        return
+    check_form(vector, layout)
+    with np.errstate(over="ignore"):
+        if is_finite(vector):
+            return
     entry = int(np.flatnonzero(~np.isfinite(vector))[0])
     tensor = next(t for t in layout.tensors if t.slice.start <= entry < t.slice.stop)
     raise UpdateError(
         f"the change is not finite: entry {entry - tensor.offset} of tensor '{tensor.name}' is "
         f"{vector[entry]}; expected finite float32 (did the training diverge?)"
     )
+
+
+def check_form(vector: Vector, layout: Layout) -> None:
+    """Refuse what is not a float32 vector of shape (d,).
+
+    Raises:
+        UpdateError: wrong dtype or length.
+    """
+    if vector.dtype != np.float32 or vector.shape != (layout.size,):
+        raise UpdateError(
+            f"a change is a float32 vector of shape ({layout.size},), got {vector.dtype} of shape "
+            f"{vector.shape}; `as_vector` of fedsbc.compressors converts"
+        )
+
+
+def as_vector(tensor: Any) -> Vector:
+    """Return a tensor of any shape and float type as a new float32 vector.
+
+    float16 and bfloat16 are converted exactly, float64 is rounded once (too large gives
+    infinity, which every compressor refuses).
+
+    Args:
+        tensor: a numpy array, or a torch tensor on any device.
+
+    Raises:
+        UpdateError: the tensor is not of a floating type.
+
+    >>> as_vector(np.ones((2, 3), np.float16)).shape
+    (6,)
+    """
+    if not isinstance(tensor, np.ndarray):
+        if not tensor.dtype.is_floating_point:
+            raise UpdateError(f"a change is of a floating type, got {tensor.dtype}")
+        tensor = tensor.detach().cpu().double().numpy()
+    if not np.issubdtype(tensor.dtype, np.floating):
+        raise UpdateError(f"a change is of a floating type, got {tensor.dtype}")
+    with np.errstate(over="ignore"):
+        return np.array(tensor, np.float32).reshape(-1)

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from fedsbc.arrays import Vector
-from fedsbc.compressors.base import CompressorOptions, State, check_finite
+from fedsbc.compressors.base import CompressorOptions, State, check_vector
 from fedsbc.layout import Layout
 from fedsbc.updates import DenseBlock, Update
 
@@ -42,5 +42,5 @@ class NoCompression:
         Raises:
             UpdateError: the vector is not finite.
         """
-        check_finite(vector, layout)
+        check_vector(vector, layout)
         return Update(layout, [DenseBlock(part) for part in layout.split(vector.copy())]), state

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from fedsbc.arrays import Vector
-from fedsbc.compressors.base import CompressorOptions, SparseOptions, State, check_finite
+from fedsbc.compressors.base import CompressorOptions, SparseOptions, State, check_vector
 from fedsbc.compressors.scopes import groups
 from fedsbc.layout import Layout
 from fedsbc.selection import mean, num_to_keep, top_negative, top_positive
@@ -51,7 +51,7 @@ class Sbc:
         Raises:
             UpdateError: the vector is not finite.
         """
-        check_finite(vector, layout)
+        check_vector(vector, layout)
         blocks = []
         for group in groups(layout, self.options.scope):
             k = num_to_keep(self.options.density, group.size)

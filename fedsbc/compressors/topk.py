@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from fedsbc.arrays import Vector
-from fedsbc.compressors.base import CompressorOptions, SparseOptions, State, check_finite
+from fedsbc.compressors.base import CompressorOptions, SparseOptions, State, check_vector
 from fedsbc.compressors.scopes import groups
 from fedsbc.layout import Layout
 from fedsbc.selection import num_to_keep, top_magnitude
@@ -47,7 +47,7 @@ class TopK:
         Raises:
             UpdateError: the vector is not finite.
         """
-        check_finite(vector, layout)
+        check_vector(vector, layout)
         blocks = []
         for group in groups(layout, self.options.scope):
             chosen = top_magnitude(
