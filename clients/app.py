@@ -1,0 +1,127 @@
+"""The Flower ClientApp: one for simulation on actors, Flower's own runtime, and devices.
+
+Errors become error replies that carry the traceback, so that the server can name the client and
+the round on every engine; the client's stored state is then as it was.
+"""
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from flwr.app import Context, Error, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from fedsbc.errors import RunError
+from fedsbc.evaluation import evaluate as evaluate_model
+from fedsbc.experiment import experiment_hash
+from fedsbc.message import (
+    EvaluateReply,
+    EvaluateRequest,
+    Hello,
+    HelloReply,
+    TrainRequest,
+    pack,
+    unpack,
+)
+
+from .base import base_for
+from .train import train as train_round
+from .worker import LOCK, client_id_of, home_of, worker_of
+
+CLIENT_ERROR = 1000
+"""Code of an error reply whose reason is a traceback of ours."""
+
+LAST = 2**31
+"""A round after every other: `load` before it finds the newest state."""
+
+app = ClientApp()
+
+Handler = Callable[[Message, Context], RecordDict]
+
+
+def _reply(handler: Handler, message: Message, context: Context) -> Message:
+    """Run a handler; a failure becomes an error reply, because an engine may lose exceptions."""
+    try:
+        with LOCK:
+            content = handler(message, context)
+    except Exception:  # whatever a client does wrong must reach the server, with its traceback
+        return Message(Error(CLIENT_ERROR, traceback.format_exc()), reply_to=message)
+    return Message(content, reply_to=message)
+
+
+@app.query()
+def query(message: Message, context: Context) -> Message:
+    """Say who this node is and what state it holds."""
+    return _reply(_hello, message, context)
+
+
+@app.train()
+def train(message: Message, context: Context) -> Message:
+    """Train one round and send the update."""
+    return _reply(_train, message, context)
+
+
+@app.evaluate()
+def evaluate(message: Message, context: Context) -> Message:
+    """Test the server's model on this client's own samples."""
+    return _reply(_evaluate, message, context)
+
+
+def _hello(message: Message, context: Context) -> RecordDict:
+    hello, _ = unpack(message.content, Hello)
+    worker, client_id = worker_of(context), client_id_of(context)
+    ours = experiment_hash(worker.config)
+    if ours != hello.experiment:
+        raise RunError(
+            f"client {client_id} has another config (hash {ours}) than the server "
+            f"({hello.experiment}): start both with the same one"
+        )
+    state = home_of(context, hello.run_id, client_id).load(LAST)
+    reply = HelloReply(
+        run_id=hello.run_id,
+        client_id=client_id,
+        num_samples=len(worker.rows(client_id)),
+        layout=worker.model.layout.hash,
+        base_version=-1 if state is None else state.base_version,
+    )
+    return pack(reply)
+
+
+def _checked_client_id(request: TrainRequest | EvaluateRequest, context: Context) -> int:
+    client_id = client_id_of(context)
+    if request.client_id != client_id:
+        raise RunError(f"asked as client {request.client_id}, but this node is {client_id}")
+    return client_id
+
+
+def _train(message: Message, context: Context) -> RecordDict:
+    request, arrays = unpack(message.content, TrainRequest)
+    client_id = _checked_client_id(request, context)
+    home = home_of(context, request.run_id, client_id)
+    reply, payloads, delta = train_round(worker_of(context), home, client_id, request, arrays)
+    folder = context.node_config.get("record-dir")
+    if folder is not None:
+        np.save(Path(str(folder)) / f"delta-{client_id:05d}-{request.round:06d}.npy", delta)
+    return pack(reply, payloads)
+
+
+def _evaluate(message: Message, context: Context) -> RecordDict:
+    request, arrays = unpack(message.content, EvaluateRequest)
+    client_id = _checked_client_id(request, context)
+    worker, home = worker_of(context), home_of(context, request.run_id, client_id)
+    base = base_for(request, arrays, home.load(LAST), home, worker.model)
+    worker.model.load(base.weights, base.buffers)
+    rows = worker.rows(client_id)
+    result = evaluate_model(
+        worker.model, worker.data.inputs("train")[rows], worker.data.y_train[rows]
+    )
+    reply = EvaluateReply(
+        run_id=request.run_id,
+        round=request.round,
+        client_id=client_id,
+        num_samples=len(rows),
+        accuracy=result.accuracy,
+        loss=result.loss,
+    )
+    return pack(reply)

@@ -1,0 +1,131 @@
+"""One round at a client: settle the last update, train, compress, store, reply."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsbc.arrays import Vector
+from fedsbc.compressors import State
+from fedsbc.feedback import Compressed, compress_with_feedback
+from fedsbc.message import TrainReply, TrainRequest
+from fedsbc.payload import decode, encode
+from fedsbc.seeds import Stream, generator
+from fedsbc.state import ClientState, StateHome
+from fedsbc.training import TrainResult
+from fedsbc.updates import DenseBlock, Update
+
+from .base import Base, base_for
+from .worker import Worker
+
+
+def train(
+    worker: Worker, home: StateHome, client_id: int, request: TrainRequest, arrays: dict[str, bytes]
+) -> tuple[TrainReply, dict[str, bytes], Vector]:
+    """Take part in one round.
+
+    Returns:
+        The reply's fields, its payloads, and the change before compression (float32, (d,)).
+
+    Raises:
+        FedsbcError: the request cannot be served; the stored state is as it was.
+    """
+    state = home.load(request.round)
+    base = base_for(request, arrays, state, home, worker.model)
+    result = _train_locally(worker, client_id, request, base, state)
+    compressed = compress_with_feedback(
+        worker.compressor,
+        result.delta,
+        settled_residual(worker, request, state),
+        worker.model.layout,
+        _part(state, "compressor.") or worker.compressor.init_state(worker.model.layout),
+        generator(worker.config.seed, Stream.COMPRESS_UP, client_id, request.round),
+    )
+    payload = encode(compressed.update)
+    home.save(_next_state(worker, request, base, result, compressed, payload))
+    reply = TrainReply(
+        run_id=request.run_id,
+        round=request.round,
+        client_id=client_id,
+        base_version=request.version,
+        num_samples=result.num_samples,
+        num_steps=result.num_steps,
+        train_loss=float(result.loss),
+    )
+    return reply, _payloads(worker, payload, result), result.delta
+
+
+def _train_locally(
+    worker: Worker, client_id: int, request: TrainRequest, base: Base, state: ClientState | None
+) -> TrainResult:
+    rows = worker.rows(client_id)
+    buffers = base.buffers
+    if state is not None and "buffers" in state.arrays:
+        buffers = state.arrays["buffers"]
+    return worker.trainer.train(
+        base.weights,
+        buffers,
+        worker.data,
+        rows,
+        seed=worker.config.seed,
+        client_id=client_id,
+        round=request.round,
+        first_step=(request.round - 1) * worker.config.clients.local_steps,
+        optimizer_state=_part(state, "optimizer."),
+    )
+
+
+def settled_residual(
+    worker: Worker, request: TrainRequest, state: ClientState | None
+) -> Vector | None:
+    """Return the residual after the verdict on the last update.
+
+    An update that was not used goes back into the residual, so that nothing is lost; one that
+    was used or refused as bad does not. Without error feedback there is no residual.
+    """
+    if state is None or "residual" not in state.arrays:
+        return None
+    residual: Vector = state.arrays["residual"]
+    if request.verdict_on(state.round) != "unused":
+        return residual
+    settled = worker.model.layout.zeros()
+    settled[:] = residual
+    decode(state.arrays["pending"].tobytes(), worker.model.layout).add_to(settled)
+    return settled
+
+
+def _part(state: ClientState | None, prefix: str) -> State:
+    """Return the arrays of a state whose names begin with a prefix, without it."""
+    arrays = {} if state is None else state.arrays
+    return {name[len(prefix) :]: a for name, a in arrays.items() if name.startswith(prefix)}
+
+
+def _next_state(
+    worker: Worker,
+    request: TrainRequest,
+    base: Base,
+    result: TrainResult,
+    compressed: Compressed,
+    payload: bytes,
+) -> ClientState:
+    arrays: dict[str, NDArray[Any]] = {}
+    if compressed.residual is not None:
+        arrays["residual"] = compressed.residual
+        arrays["pending"] = np.frombuffer(payload, np.uint8)
+    if not base.is_shared:
+        arrays["base"] = base.weights
+    if worker.config.model.buffers == "local" and len(result.buffers):  # type: ignore[attr-defined]
+        arrays["buffers"] = result.buffers
+    arrays.update({f"compressor.{name}": a for name, a in compressed.state.items()})
+    arrays.update({f"optimizer.{name}": a for name, a in result.optimizer_state.items()})
+    return ClientState(request.run_id, request.round, request.version, arrays)
+
+
+def _payloads(worker: Worker, payload: bytes, result: TrainResult) -> dict[str, bytes]:
+    """Return the payloads of a reply: the update, and the float buffers where they are averaged."""
+    payloads = {"update": payload}
+    if worker.config.model.buffers == "average" and len(result.buffers):  # type: ignore[attr-defined]
+        layout = worker.model.buffer_layout
+        blocks = [DenseBlock(view) for view in layout.split(result.buffers)]
+        payloads["buffers"] = encode(Update(layout, blocks))
+    return payloads

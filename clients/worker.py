@@ -1,0 +1,122 @@
+"""What a process builds once and uses for every client that it plays: model, trainer, data."""
+
+import functools
+import threading
+from pathlib import Path
+
+import numpy as np
+import torch
+from flwr.app import Context
+from numpy.typing import NDArray
+
+from fedsbc import data, models
+from fedsbc.config import Config
+from fedsbc.data import partition
+from fedsbc.errors import ConfigError
+from fedsbc.experiment import config_of, upstream_compressor
+from fedsbc.flat_model import FlatModel
+from fedsbc.state import StateHome
+from fedsbc.state_files import FileHome
+
+from .context_home import ContextHome
+
+LOCK = threading.Lock()
+"""One client at a time per process: they share the model. Engines use processes, not threads."""
+
+
+class Worker:
+    """The long-lived parts of a client process.
+
+    Args:
+        experiment: the resolved config.
+        partition_file: `.npy` files of rows per client, made by the engine; None to split here.
+    """
+
+    def __init__(self, experiment: Config, partition_file: Path | None) -> None:
+        from fedsbc.training import Trainer
+
+        torch.set_num_threads(1)  # one and two threads give different bytes
+        self.config = experiment
+        self.data = data.load(experiment.data)
+        self.model = FlatModel(models.build(experiment.model, experiment.seed))
+        self.trainer = Trainer(self.model, experiment.clients)
+        self.compressor = upstream_compressor(experiment)
+        self._parts = read_parts(partition_file) if partition_file else self._split()
+
+    def _split(self) -> list[NDArray[np.int64]]:
+        count = self.config.clients.count
+        options = self.config.data.partition  # type: ignore[attr-defined]  # data options have it
+        return partition.split(options, self.data.y_train, count, self.config.seed)
+
+    def rows(self, client_id: int) -> NDArray[np.int64]:
+        """Return the rows of the training set that a client holds, sorted int64."""
+        if not 0 <= client_id < len(self._parts):
+            raise ConfigError(
+                f"partition-id {client_id}: this run has clients 0 to {len(self._parts) - 1}; "
+                "start as many nodes as `clients.count` says"
+            )
+        return self._parts[client_id]
+
+
+def write_parts(path: Path, parts: list[NDArray[np.int64]]) -> None:
+    """Write the rows of all clients to one file: the lengths, then the rows."""
+    lengths = np.array([len(part) for part in parts], np.int64)
+    np.save(path, np.concatenate([np.array([len(parts)], np.int64), lengths, *parts]))
+
+
+def read_parts(path: Path) -> list[NDArray[np.int64]]:
+    """Read what `write_parts` wrote."""
+    flat = np.load(path, mmap_mode="r")
+    count = int(flat[0])
+    ends = np.cumsum(flat[1 : 1 + count])
+    return [np.asarray(part) for part in np.split(flat[1 + count :], ends[:-1])]
+
+
+@functools.lru_cache(maxsize=1)
+def _worker(experiment_json: str, partition_file: str) -> Worker:
+    from fedsbc import config
+
+    return Worker(
+        config.from_json(experiment_json), Path(partition_file) if partition_file else None
+    )
+
+
+def worker_of(context: Context) -> Worker:
+    """Return this process's worker for the experiment of a context; built at the first call."""
+    from fedsbc import config
+
+    experiment = config_of(context.run_config)
+    return _worker(config.to_json(experiment), str(context.node_config.get("partition-file", "")))
+
+
+def client_id_of(context: Context) -> int:
+    """Return the client id of a node: its `partition-id`.
+
+    Raises:
+        ConfigError: the node config has none.
+    """
+    value = context.node_config.get("partition-id")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigError(
+            f"node config: partition-id is {value!r}; expected a whole number. "
+            "Start the node with --node-config 'partition-id=0 num-partitions=2'"
+        )
+    return value
+
+
+@functools.lru_cache(maxsize=256)
+def _file_home(folder: str, run_id: str, client_id: int, durable: bool) -> FileHome:
+    return FileHome(Path(folder), run_id, client_id, durable=durable)
+
+
+def home_of(context: Context, run_id: str, client_id: int) -> StateHome:
+    """Return the home of a client's state that the engine asks for in the node config.
+
+    `state-dir` names a folder (`state-durable` also survives the loss of power); without it the
+    state lives in `context.state`.
+    """
+    folder = context.node_config.get("state-dir")
+    if folder is None:
+        return ContextHome(context.state, run_id)
+    durable = bool(context.node_config.get("state-durable", False))
+    return _file_home(str(folder), run_id, client_id, durable)
