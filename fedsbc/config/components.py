@@ -8,10 +8,11 @@ here changes.
 import importlib
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from pydantic import SerializeAsAny, create_model
+from pydantic import create_model
 
+from fedsbc.config.schema import DataConfig
 from fedsbc.config.yaml_text import Tree
 from fedsbc.options import Options
 
@@ -29,6 +30,7 @@ class Component:
         module: where the function `function(choice) -> type[Options]` is; imported when needed.
         function: its name; it raises `ConfigError`, listing what there is, for an unknown choice.
         default: the sub-tree where the config has none; None: it must be given.
+        holder: class with a field for each inner component, where there are any.
     """
 
     path: KeyPath
@@ -36,6 +38,7 @@ class Component:
     module: str
     function: str = "options_for"
     default: Tree | None = field(default=None, hash=False)
+    holder: type[Options] | None = None
 
     def options_for(self, choice: str) -> type[Options]:
         """Return the options class of a choice, for example of `sbc`.
@@ -51,7 +54,7 @@ class Component:
 
 COMPONENTS = (
     Component(("data", "partition"), "kind", "fedsbc.data.partition", default={"kind": "iid"}),
-    Component(("data",), "name", "fedsbc.data"),
+    Component(("data",), "name", "fedsbc.data", holder=DataConfig),
     Component(("model",), "name", "fedsbc.models"),
     Component(("clients", "optimizer"), "name", "fedsbc.training", "options_for_optimizer"),
     Component(
@@ -75,10 +78,6 @@ COMPONENTS = (
 
 
 @cache
-def with_parts(options: type[Options], parts: frozenset[str]) -> type[Options]:
-    """Return the class with a field for each inner component that it does not declare itself."""
-    new = parts - options.model_fields.keys()
-    if not new:
-        return options
-    fields: dict[str, Any] = dict.fromkeys(new, (SerializeAsAny[Options], ...))
-    return create_model(options.__name__, __base__=options, __doc__=options.__doc__, **fields)
+def with_fields_of(options: type[Options], holder: type[Options]) -> type[Options]:
+    """Return the options class with the fields of `holder` beside its own: its inner components."""
+    return create_model(options.__name__, __base__=(options, holder), __doc__=options.__doc__)

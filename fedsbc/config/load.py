@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from fedsbc.config import overrides as overriding
-from fedsbc.config.components import COMPONENTS, Component, with_parts
+from fedsbc.config.components import COMPONENTS, Component, with_fields_of
 from fedsbc.config.problems import Origin, explain, show
 from fedsbc.config.schema import Config
 from fedsbc.config.yaml_text import Tree, dump, parse
@@ -67,16 +68,13 @@ def build(tree: Tree, origin: Origin) -> Config:
     Raises:
         ConfigError: as for `load`.
     """
-    tree = dict(tree)
+    tree = deepcopy(tree)
     for component in COMPONENTS:
         *above, key = component.path
-        holder: Any = tree
-        for step in above:
-            if isinstance(holder.get(step), dict):
-                holder[step] = dict(holder[step])
-            holder = holder.get(step)
-        if isinstance(holder, dict) and (key in holder or component.default is not None):
-            holder[key] = _build_component(component, holder.get(key, component.default), origin)
+        section = overriding.subtree(tree, tuple(above))
+        if isinstance(section, dict) and (key in section or component.default is not None):
+            given = section.get(key, component.default)
+            section[key] = _build_component(component, given, origin)
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
@@ -89,7 +87,7 @@ def _build_component(component: Component, given: Any, origin: Origin) -> Option
     if not isinstance(given, dict):
         expected = f"a mapping with the key `{component.chooser}`"
         raise origin.error(component.path, f"given {show(given)}, expected {expected}")
-    given = {**_chooser_default(component), **given}
+    given = {**(component.default or {}), **given}
     choice = given.get(component.chooser)
     if not isinstance(choice, str):
         said = f"given {show(choice)}" if component.chooser in given else "missing key"
@@ -103,20 +101,15 @@ def _build_component(component: Component, given: Any, origin: Origin) -> Option
 
 def _validate(component: Component, options: type[Options], given: Tree, origin: Origin) -> Options:
     """Read a sub-tree; JSON's rules let a list of the tree be a tuple of the options."""
-    parts = {key: value for key, value in given.items() if isinstance(value, Options)}
-    plain = {key: value for key, value in given.items() if key not in parts}
-    origin.components[component.path] = with_parts(options, frozenset(parts))
+    inner = {key: value for key, value in given.items() if isinstance(value, Options)}
+    plain = {key: value for key, value in given.items() if key not in inner}
+    reader = with_fields_of(options, component.holder) if component.holder else options
+    origin.components[component.path] = reader
     try:
         read = options.model_validate_json(json.dumps(plain))
-        if not parts:
-            return read
-        return origin.components[component.path].model_validate({**dict(read), **parts})
+        return reader.model_validate({**dict(read), **inner}) if component.holder else read
     except ValidationError as error:
-        raise explain(error, options, component.path, plain, origin) from None
-
-
-def _chooser_default(component: Component) -> Tree:
-    return component.default or {}
+        raise explain(error, reader, component.path, plain, origin) from None
 
 
 def _read(path: str | Path) -> str:

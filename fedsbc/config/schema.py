@@ -5,6 +5,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SerializeAsAny, model_validator
 
 from fedsbc.compressors.base import CompressorOptions
+from fedsbc.data.base import DataOptions
+from fedsbc.data.partition import PartitionOptions
 from fedsbc.errors import ConfigError
 from fedsbc.options import Fraction, NonNegativeFloat, Options, PositiveFloat, PositiveInt
 
@@ -16,6 +18,16 @@ Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 Participation = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 """Fraction of the clients that take part in a round, in (0, 1]."""
+
+
+class DataConfig(DataOptions):
+    """The data set and how it is parted; the options of the data set itself stand beside.
+
+    Attributes:
+        partition: options of the partition, `kind` and its own.
+    """
+
+    partition: SerializeAsAny[PartitionOptions]
 
 
 class ClientsConfig(Options):
@@ -175,7 +187,7 @@ class Config(Options):
 
     name: RunName
     seed: Seed = 0
-    data: SerializeAsAny[Options]
+    data: SerializeAsAny[DataConfig]
     model: SerializeAsAny[Options]
     clients: ClientsConfig
     rounds: PositiveInt

@@ -6,6 +6,7 @@ as 8 and 1000). A key that is given twice is an error. Only plain data comes out
 text keys, lists, text, numbers, booleans and null.
 """
 
+import json
 import re
 from collections.abc import Hashable
 from typing import Any, TypeAlias
@@ -61,10 +62,16 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-class _Dumper(yaml.SafeDumper):
-    """PyYAML's safe dumper: quotes exactly the text that the loader would not read as text."""
+def _all_resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """Return the scalars above and those of YAML 1.1."""
+    old, new = yaml.SafeDumper.yaml_implicit_resolvers, _resolvers()
+    return {first: new.get(first, []) + old.get(first, []) for first in old | new}
 
-    yaml_implicit_resolvers = _resolvers()
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's safe dumper: quotes text that a reader of YAML 1.1 or 1.2 would not read as text."""
+
+    yaml_implicit_resolvers = _all_resolvers()
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write everything out: a run's config has no anchors."""
@@ -109,7 +116,9 @@ def parse(text: str, where: str) -> Any:
         ConfigError: the text is not YAML, has a duplicate key, or holds more than plain data.
     """
     try:
-        return yaml.load(text, _Loader)
+        data = yaml.load(text, _Loader)
+        json.dumps(data)  # refuses a list or mapping that holds itself, by an alias
+        return data
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
