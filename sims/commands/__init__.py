@@ -1,0 +1,1 @@
+"""One file per command. Imports of a file are light; what is heavy comes inside the function."""

@@ -1,0 +1,24 @@
+"""`fedsbc compare RUN...`: one report over several runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedsbc.errors import ConfigError
+
+
+def compare_command(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The report, one HTML page.")],
+) -> None:
+    """Compare runs by their folders: print a table, write a report in one self-contained page."""
+    if out.is_dir():
+        raise ConfigError(f"{out}: is a folder; expected the file to write, like {out}/report.html")
+    from fedsbc.report import table, write_report
+    from fedsbc.run_folder import RunFolder
+
+    folders = [RunFolder.open(run) for run in runs]
+    write_report(folders, out)
+    typer.echo(table(folders))
+    typer.echo(f"Report: {out}")

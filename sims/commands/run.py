@@ -1,0 +1,46 @@
+"""`fedsbc run CONFIG`: run one config."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedsbc.errors import ConfigError, FedsbcError
+from sims.errors import unexpected
+
+
+def run_command(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a key: upstream.density=0.001."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The run folder; default: runs/<name>.")
+    ] = None,
+) -> None:
+    """Run the experiment of CONFIG, a YAML file, and write its run folder."""
+    from fedsbc import config as configs
+
+    loaded = configs.load(config, overrides or ())
+    folder = out or Path("runs") / loaded.name
+    if folder.exists():
+        raise ConfigError(f"{folder}: exists already; name another folder with --out, or remove it")
+    try:
+        from sims.run import run
+
+        run(loaded, folder)
+    except FedsbcError:
+        raise
+    except Exception as error:
+        raise unexpected(error, folder) from error
+    _print_table(folder)
+
+
+def _print_table(folder: Path) -> None:
+    """Print the run's line of figures, and where the rest is."""
+    from fedsbc.report import table
+    from fedsbc.run_folder import RunFolder
+
+    typer.echo(table([RunFolder.open(folder)]))
+    typer.echo(f"Run folder: {folder}")

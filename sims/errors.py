@@ -1,0 +1,78 @@
+"""How a command ends: an exit status, and at most one line on standard error."""
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from fedsbc.errors import FedsbcError, RunError
+
+OK = 0
+FAILED = 1
+USAGE = 2
+INTERRUPTED = 130
+
+
+def exit_status(command: Callable[[], object], debug: bool) -> int:
+    """Run a command and return its exit status: 0 only when the job was done.
+
+    Args:
+        command: what to run.
+        debug: print the traceback of an error before its line.
+    """
+    try:
+        command()
+    except (KeyboardInterrupt, click.Abort):
+        return _say("interrupted", INTERRUPTED)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.exceptions.NoArgsIsHelpError:
+        return USAGE  # the help was printed, and says it all
+    except click.ClickException as error:
+        return _say(_usage(error), USAGE)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        return _say(str(error if isinstance(error, FedsbcError) else unexpected(error)), FAILED)
+    return OK
+
+
+def unexpected(error: Exception, folder: Path | None = None) -> RunError:
+    """Keep the traceback of an error that we did not foresee; return an error that says where.
+
+    Args:
+        error: the one that was caught.
+        folder: the run's, if it exists by now; its `errors.log` gets the traceback.
+    """
+    text = "".join(traceback.format_exception(error))
+    if folder is not None and folder.is_dir():
+        log = folder / "errors.log"
+        with log.open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+    else:
+        handle, name = tempfile.mkstemp(prefix="fedsbc-", suffix=".log", text=True)
+        log = Path(name)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+    return RunError(f"unexpected {type(error).__name__}: {error} (traceback in {log})")
+
+
+def _usage(error: click.ClickException) -> str:
+    """Say what was wrong with a command line, and where its help is."""
+    context = getattr(error, "ctx", None)
+    help_command = f"{context.command_path} --help" if context else "fedsbc --help"
+    return f"{error.format_message()} (see {help_command})"
+
+
+def _say(message: str, status: int) -> int:
+    """Print one line to standard error."""
+    line = " ".join(message.split())
+    print(f"fedsbc: {line}", file=sys.stderr)
+    return status
