@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+import typer.core
 
 from sims.commands.compare import compare_command
 from sims.commands.run import run_command
 from sims.errors import exit_status
+
+typer.core.HAS_RICH = False  # plain help: drawing it with rich takes longer than all the rest
 
 app = typer.Typer(
     name="fedsbc",

@@ -30,8 +30,9 @@ def exit_status(command: Callable[[], object], debug: bool) -> int:
         return _say("interrupted", INTERRUPTED)
     except click.exceptions.Exit as end:
         return end.exit_code
-    except click.exceptions.NoArgsIsHelpError:
-        return USAGE  # the help was printed, and says it all
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return USAGE
     except click.ClickException as error:
         return _say(_usage(error), USAGE)
     except BrokenPipeError:

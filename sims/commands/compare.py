@@ -12,7 +12,10 @@ def compare_command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The report, one HTML page.")],
 ) -> None:
-    """Compare runs by their folders: print a table, write a report in one self-contained page."""
+    """Compare runs: a table here, and one page as a report.
+
+    RUN... are run folders; the page needs no network and no other file.
+    """
     if out.is_dir():
         raise ConfigError(f"{out}: is a folder; expected the file to write, like {out}/report.html")
     from fedsbc.report import table, write_report

@@ -19,7 +19,11 @@ def run_command(
         Path | None, typer.Option(metavar="DIR", help="The run folder; default: runs/<name>.")
     ] = None,
 ) -> None:
-    """Run the experiment of CONFIG, a YAML file, and write its run folder."""
+    """Run the experiment that a config describes.
+
+    CONFIG is a YAML file; --set may be given several times. What the run leaves behind is in its
+    folder: config, rounds, ledger, summary, model and report.
+    """
     from fedsbc import config as configs
 
     loaded = configs.load(config, overrides or ())
