@@ -76,7 +76,9 @@ def _caught_up(
     weights = model.layout.zeros()
     weights[:] = state.arrays["base"]
     for version in range(state.base_version + 1, request.version + 1):
-        decode(arrays[f"v{version}"], model.layout).add_to(weights)
+        payload = arrays.get(f"v{version}")
+        if payload is not None:  # a round that changed nothing has none
+            decode(payload, model.layout).add_to(weights)
     return weights
 
 

@@ -1,0 +1,129 @@
+"""The Flower ServerApp: builds the experiment, runs the strategy, keeps the run folder."""
+
+import time
+from pathlib import Path
+
+import torch
+from fedsbc.evaluation import evaluate
+from fedsbc.progress import Progress
+from flwr.app import ArrayRecord, Context, MetricRecord
+from flwr.serverapp import Grid, ServerApp
+
+from fedsbc import data, models
+from fedsbc.arrays import Vector
+from fedsbc.config import Config, to_yaml
+from fedsbc.data import DataSet
+from fedsbc.experiment import config_of
+from fedsbc.flat_model import FlatModel
+from fedsbc.layout import Layout
+from fedsbc.records import Summary
+from fedsbc.run_folder import RunFolder, named_tensors
+
+from .journal import RunJournal
+from .strategy import CompressedStrategy, EvaluateFn, Outcome, array_record
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Run the experiment that the run config names, and write its run folder.
+
+    Raises:
+        FedsbcError: the config cannot be used, or the run could not do its job.
+    """
+    config = config_of(context.run_config)
+    torch.set_num_threads(1)  # the model's figures must not depend on the number of cores
+    folder = RunFolder.create(
+        out_folder(config, str(context.run_config.get("out") or "")), to_yaml(config)
+    )
+    folder.write_environment()
+    run(grid, config, folder)
+
+
+def out_folder(config: Config, out: str) -> Path:
+    """Return where the run folder goes: `out`, or runs/<name> in the working directory."""
+    return Path(out) if out else Path("runs") / config.name
+
+
+def run(grid: Grid, config: Config, folder: RunFolder) -> Summary:
+    """Run an experiment on a Grid; the folder is whole also where the run breaks off."""
+    started = time.monotonic()
+    model = FlatModel(models.build(config.model, config.seed))
+    data_set = data.load(config.data)
+    progress = Progress(config.rounds, config.name)
+    journal = RunJournal(folder, progress, keep_payloads=config.debug.keep_payloads)
+    strategy = CompressedStrategy(
+        config, buffer_names=[t.name for t in model.buffer_layout.tensors], journal=journal
+    )
+    summary = None
+    try:
+        strategy.start(
+            grid,
+            _initial_arrays(model),
+            evaluate_fn=_evaluator(model, data_set),
+        )
+    finally:
+        progress.close()
+        if strategy.outcome is not None:
+            wall_s = time.monotonic() - started
+            summary = summarise(config, strategy.outcome, wall_s)
+            _write(folder, strategy.outcome, summary)
+    assert summary is not None, "a strategy that returns has an outcome"
+    print(f"run folder: {folder.path.resolve()}")
+    return summary
+
+
+def _initial_arrays(model: FlatModel) -> ArrayRecord:
+    tensors = dict(named_tensors(model.layout, model.weights))
+    tensors.update(named_tensors(model.buffer_layout, model.buffers))
+    return array_record(tensors)
+
+
+def _evaluator(model: FlatModel, data_set: DataSet) -> EvaluateFn:
+    """Return the central evaluation on the test set."""
+
+    def evaluate_round(round: int, arrays: ArrayRecord) -> MetricRecord:
+        model.load(_flat(arrays, model.layout), _flat(arrays, model.buffer_layout))
+        result = evaluate(model, data_set.inputs("test"), data_set.y_test)
+        return MetricRecord({"accuracy": result.accuracy, "loss": result.loss})
+
+    return evaluate_round
+
+
+def _flat(arrays: ArrayRecord, layout: Layout) -> Vector:
+    vector = layout.zeros()
+    for spec, view in zip(layout.tensors, layout.split(vector), strict=True):
+        view[:] = arrays[spec.name].numpy().reshape(-1)
+    return vector
+
+
+def summarise(config: Config, outcome: Outcome, wall_s: float) -> Summary:
+    """Return the summary of a run, whether it was completed or not."""
+    ledger, records = outcome.ledger, outcome.records
+    totals = ledger.run_totals()
+    accuracies = [r.accuracy for r in records if r.accuracy is not None]
+    return Summary(
+        name=config.name,
+        rounds=len(records),
+        final_accuracy=accuracies[-1] if accuracies else None,
+        best_accuracy=max(accuracies, default=None),
+        up_bits=totals.up.payload_bits,
+        down_bits=totals.down.payload_bits,
+        up_ratio_dsgd=ledger.up_ratio_dsgd(config.clients.local_steps),
+        up_ratio_fedavg=totals.up_ratio_fedavg,
+        down_ratio_fedavg=totals.down_ratio_fedavg,
+        simulated_s=sum(r.simulated_s for r in records),
+        wall_s=wall_s,
+        num_params=outcome.server.layout.size,
+        model_sha256=outcome.server.model_hash(),
+        failures=sum(r.failures for r in records),
+        completed=len(records) == config.rounds,
+    )
+
+
+def _write(folder: RunFolder, outcome: Outcome, summary: Summary) -> None:
+    server = outcome.server
+    folder.write_ledger(outcome.ledger)
+    folder.write_model(server.layout, server.weights, server.buffer_layout, server.buffers)
+    folder.write_summary(summary)

@@ -1,0 +1,112 @@
+"""The first exchange: which node is which client, and what state it found."""
+
+import time
+from collections.abc import Iterable
+
+from flwr.app import Message, MessageType
+from flwr.serverapp import Grid
+
+from fedsbc.config import Config
+from fedsbc.errors import RunError, WireError
+from fedsbc.experiment import experiment_hash
+from fedsbc.layout import Layout
+from fedsbc.ledger import Ledger
+from fedsbc.message import Hello, HelloReply, content_bytes, pack, unpack
+
+from .exchange import Exchange
+from .members import Member
+from .rows import ledger_row
+from .server import NO_BITS
+
+WAIT_FOR_NODES_S = 60.0
+"""Nodes of a deployment join one after the other."""
+
+
+def wait_for_nodes(grid: Grid, count: int, timeout_s: float) -> list[int]:
+    """Return the node ids once there are `count` of them.
+
+    Raises:
+        RunError: there are more, or fewer after the time is up.
+    """
+    deadline = time.monotonic() + timeout_s
+    nodes = sorted(grid.get_node_ids())
+    while len(nodes) < count and time.monotonic() < deadline:
+        time.sleep(0.2)
+        nodes = sorted(grid.get_node_ids())
+    if len(nodes) != count:
+        raise RunError(
+            f"{len(nodes)} nodes are connected, but the config has clients.count: {count}; "
+            "start as many nodes, or set clients.count"
+        )
+    return nodes
+
+
+def say_hello(
+    exchange: Exchange,
+    config: Config,
+    layout: Layout,
+    run_id: str,
+    incarnation: int,
+    ledger: Ledger,
+) -> dict[int, Member]:
+    """Ask every node who it is, and bind it to its client for the run.
+
+    Raises:
+        RunError: a node does not answer, has another config or model, or claims a client id
+            that another node has.
+    """
+    timeout_s = min(WAIT_FOR_NODES_S, config.failures.client_timeout_s)
+    nodes = wait_for_nodes(exchange.grid, config.clients.count, timeout_s)
+    hello = pack(Hello(run_id, incarnation, experiment_hash(config)))
+    requests = [Message(hello, node, MessageType.QUERY, group_id="0") for node in nodes]
+    replies: list[tuple[int, Message]] = []
+    silent = exchange.run(
+        requests,
+        on_reply=lambda request, reply: replies.append((request.metadata.dst_node_id, reply)),
+        on_late=lambda reply: None,
+    )
+    if silent:
+        raise RunError(f"hello: {len(silent)} of {len(nodes)} nodes gave no answer: {silent[0][1]}")
+    return _bind(replies, content_bytes(hello), layout, ledger)
+
+
+def _bind(
+    replies: Iterable[tuple[int, Message]], down_bytes: int, layout: Layout, ledger: Ledger
+) -> dict[int, Member]:
+    members: dict[int, Member] = {}
+    for node_id, message in replies:
+        reply = _hello_reply(message)
+        if reply.layout != layout.hash:
+            raise RunError(
+                f"client {reply.client_id} has another model (layout {reply.layout}) than the "
+                f"server ({layout.hash})"
+            )
+        if reply.client_id in members:
+            raise RunError(f"two nodes claim client {reply.client_id}: give each its partition-id")
+        members[reply.client_id] = Member(
+            reply.client_id, node_id, reply.num_samples, reply.base_version
+        )
+        up_bytes = content_bytes(message.content)
+        for direction, size in (("down", down_bytes), ("up", up_bytes)):
+            ledger.add(
+                ledger_row(
+                    round=0,
+                    client_id=reply.client_id,
+                    direction=direction,  # type: ignore[arg-type]  # a literal of the tuple
+                    kind="hello",
+                    bits=NO_BITS,
+                    envelope_bytes=size,
+                    num_params=layout.size,
+                )
+            )
+    return dict(sorted(members.items()))
+
+
+def _hello_reply(message: Message) -> HelloReply:
+    if message.has_error():
+        reason = (message.error.reason or f"error {message.error.code}").strip()
+        raise RunError(f"hello: a client failed: {reason.splitlines()[-1]}")
+    try:
+        return unpack(message.content, HelloReply)[0]
+    except WireError as error:
+        raise RunError(f"hello: a node's answer is not ours: {error}") from error

@@ -1,0 +1,79 @@
+"""What the server accepts: every reply is checked here before it counts."""
+
+from dataclasses import dataclass
+
+from flwr.app import Message
+
+from fedsbc.errors import UpdateError, WireError
+from fedsbc.layout import Layout
+from fedsbc.message import TrainReply, TrainRequest, unpack
+from fedsbc.payload import PayloadBits, decode, measure
+from fedsbc.updates import Update
+
+from .server import NO_BITS, add_bits
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A reply that counts.
+
+    Attributes:
+        reply: its fields.
+        update: the decoded update of the parameters.
+        buffers: the decoded float buffers, or None where the layout has none.
+        payload: the bytes of the update as they came.
+        bits: of all payloads inside.
+    """
+
+    reply: TrainReply
+    update: Update
+    buffers: Update | None
+    payload: bytes
+    bits: PayloadBits
+
+
+def accept(
+    message: Message, request: TrainRequest, num_samples: int, layout: Layout, buffer_layout: Layout
+) -> Accepted:
+    """Check and decode the reply to a request.
+
+    Args:
+        message: the reply, not an error.
+        request: what was asked.
+        num_samples: what the client said in its hello.
+        layout: of the parameters.
+        buffer_layout: of the float buffers that are sent; empty where they stay local.
+
+    Raises:
+        WireError: a field or a payload is not what was asked for.
+        UpdateError: the update must not be used.
+    """
+    reply, arrays = unpack(message.content, TrainReply)
+    for name in ("run_id", "round", "client_id"):
+        if getattr(reply, name) != getattr(request, name):
+            raise WireError(
+                f"reply has {name} {getattr(reply, name)!r}; asked for {getattr(request, name)!r}"
+            )
+    if reply.base_version != request.version:
+        raise WireError(
+            f"update is relative to version {reply.base_version}, not {request.version}"
+        )
+    if reply.num_samples != num_samples or reply.num_steps < 0:
+        raise UpdateError(f"claims {reply.num_samples} samples, but {num_samples} in its hello")
+    expected = {"update", "buffers"} if buffer_layout.size else {"update"}
+    if arrays.keys() != expected:
+        raise WireError(f"reply carries {sorted(arrays)}; expected {sorted(expected)}")
+    bits, buffers = measure(arrays["update"], layout), None
+    if buffer_layout.size:
+        buffers = decode(arrays["buffers"], buffer_layout)
+        bits = add_bits(bits, measure(arrays["buffers"], buffer_layout))
+    return Accepted(reply, decode(arrays["update"], layout), buffers, arrays["update"], bits)
+
+
+def bits_or_none(message: Message, layout: Layout) -> PayloadBits:
+    """Return the payload bits of a reply that is not used, zero where it carries none of ours."""
+    try:
+        _, arrays = unpack(message.content, TrainReply)
+        return measure(arrays["update"], layout)
+    except (WireError, KeyError, ValueError):
+        return NO_BITS
