@@ -1,119 +1,54 @@
 """An update: what one side sends, as values in memory. `fedsbc.payload` turns it into bytes.
 
-An update has one block per tensor of its layout. A block knows its size, how many entries it
-keeps, and how to add itself to an accumulator without a dense temporary. Blocks are frozen; the
-arrays inside are never written to after construction.
+An update has one block per tensor of its layout; `fedsbc.blocks` lists the kinds. A block knows
+its size, how many entries it keeps, and how to add itself to an accumulator without a dense
+temporary. Blocks are frozen; the arrays inside are never written to after construction.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fedsbc.arrays import Vector
+from fedsbc.blocks import (
+    MAX_LEVEL,
+    Block,
+    DenseBlock,
+    Flags,
+    HalfBlock,
+    Positions,
+    QuantisedBlock,
+    SeededBlock,
+    SignBlock,
+    SparseFloatBlock,
+    SparseMeanBlock,
+    SparseSignBlock,
+    SparseTwoMeanBlock,
+    TwoMeanBlock,
+)
 from fedsbc.layout import Layout
 
-Positions = NDArray[np.int64]
-"""Strictly increasing entry numbers within one tensor, shape (k,), dtype int64."""
-
-
-@runtime_checkable
-class Block(Protocol):
-    """The compressed change of one tensor of `size` entries."""
-
-    @property
-    def size(self) -> int:
-        """Number of entries of the tensor."""
-
-    @property
-    def num_kept(self) -> int:
-        """Number of entries that the block carries."""
-
-    def add_to(self, accumulator: Vector, scale: float = 1.0) -> None:
-        """Add `scale` times the block to a float32 vector of shape (size,), in place."""
-
-
-@dataclass(frozen=True, eq=False)
-class DenseBlock:
-    """Every entry as float32.
-
-    Attributes:
-        values: shape (size,), float32.
-    """
-
-    values: Vector
-
-    @property
-    def size(self) -> int:
-        """Number of entries of the tensor."""
-        return len(self.values)
-
-    @property
-    def num_kept(self) -> int:
-        """All entries."""
-        return len(self.values)
-
-    def add_to(self, accumulator: Vector, scale: float = 1.0) -> None:
-        """Add `scale` times the block to a float32 vector of shape (size,), in place."""
-        if scale == 1.0:
-            accumulator += self.values
-        else:
-            accumulator += self.values * np.float32(scale)
-
-
-@dataclass(frozen=True, eq=False)
-class SparseMeanBlock:
-    """Entries at `positions`, all of one signed value: the SBC block.
-
-    Attributes:
-        size: number of entries of the tensor.
-        positions: shape (k,), int64, strictly increasing.
-        mean: the value of each, float32; 0.0 if and only if there are no positions.
-    """
-
-    size: int
-    positions: Positions
-    mean: np.float32
-
-    @property
-    def num_kept(self) -> int:
-        """Number of positions, k."""
-        return len(self.positions)
-
-    def add_to(self, accumulator: Vector, scale: float = 1.0) -> None:
-        """Add `scale` times the block to a float32 vector of shape (size,), in place."""
-        accumulator[self.positions] += self.mean * np.float32(scale)
-
-
-@dataclass(frozen=True, eq=False)
-class SparseFloatBlock:
-    """Entries at `positions` with a float32 value each: the Top-k block.
-
-    Attributes:
-        size: number of entries of the tensor.
-        positions: shape (k,), int64, strictly increasing.
-        values: shape (k,), float32.
-    """
-
-    size: int
-    positions: Positions
-    values: Vector
-
-    @property
-    def num_kept(self) -> int:
-        """Number of positions, k."""
-        return len(self.positions)
-
-    def add_to(self, accumulator: Vector, scale: float = 1.0) -> None:
-        """Add `scale` times the block to a float32 vector of shape (size,), in place."""
-        accumulator[self.positions] += self.values * np.float32(scale)
+__all__ = [
+    "MAX_LEVEL",
+    "Block",
+    "DenseBlock",
+    "Flags",
+    "HalfBlock",
+    "Positions",
+    "QuantisedBlock",
+    "SeededBlock",
+    "SignBlock",
+    "SparseFloatBlock",
+    "SparseMeanBlock",
+    "SparseSignBlock",
+    "SparseTwoMeanBlock",
+    "TwoMeanBlock",
+    "Update",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """A compressed change of a model.
+    """A compressed change of a model. Two updates are equal if they are so bit for bit.
 
     Attributes:
         layout: the tensors; `layout.size` is d.
@@ -126,6 +61,13 @@ class Update:
     def __post_init__(self) -> None:
         sizes = [block.size for block in self.blocks]
         assert sizes == [tensor.size for tensor in self.layout.tensors], "blocks match the layout"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Update):
+            return NotImplemented
+        return self.layout == other.layout and list(self.blocks) == list(other.blocks)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside
 
     @property
     def size(self) -> int:

@@ -1,0 +1,172 @@
+"""Blocks that hold a number for some entries and leave the others as they are."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fedsbc.arrays import Vector
+from fedsbc.blocks.base import Bitwise, Flags, Positions
+from fedsbc.coding.sampling import sample_positions
+from fedsbc.layout import is_finite
+
+
+@dataclass(frozen=True, eq=False)
+class _AtPositions(Bitwise):
+    """Entries of a tensor of `size` entries at strictly increasing `positions`."""
+
+    size: int
+    positions: Positions
+
+    @property
+    def num_kept(self) -> int:
+        """Number of positions, k."""
+        return len(self.positions)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseMeanBlock(_AtPositions):
+    """Entries at `positions`, all of one signed value: the SBC block.
+
+    Attributes:
+        size: number of entries of the tensor.
+        positions: shape (k,), int64, strictly increasing.
+        mean: the value of each, float32; 0.0 if and only if there are no positions.
+    """
+
+    mean: np.float32
+
+    def add_to(self, accumulator: Vector, scale: float = 1.0) -> None:
+        """Add `scale` times the block to a float32 vector of shape (size,), in place."""
+        accumulator[self.positions] += self.mean * np.float32(scale)
+
+    def problem(self) -> str:
+        """Say what makes the values unfit to be sent; '' if nothing does."""
+        if not np.isfinite(self.mean):
+            return f"the mean {self.mean} is not finite"
+        if (self.mean == 0) != (self.num_kept == 0):
+            return f"the mean {self.mean} does not go with {self.num_kept} positions"
+        return _empty_problem(self.num_kept, self.mean)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseSignBlock(_AtPositions):
+    """Entries at `positions`, each plus or minus one value: the STC block.
+
+    Attributes:
+        size: number of entries of the tensor.
+        positions: shape (k,), int64, strictly increasing.
+        negative: whether an entry is -mean and not +mean, shape (k,), bool.
+        mean: float32, above 0; 0.0 if and only if there are no positions.
+    """
+
+    negative: Flags
+    mean: np.float32
+
+    def add_to(self, accumulator: Vector, scale: float = 1.0) -> None:
+        """Add `scale` times the block to a float32 vector of shape (size,), in place."""
+        step = self.mean * np.float32(scale)
+        accumulator[self.positions] += np.where(self.negative, -step, step)
+
+    def problem(self) -> str:
+        """Say what makes the values unfit to be sent; '' if nothing does."""
+        if not 0 <= self.mean < np.inf or (self.mean == 0) != (self.num_kept == 0):
+            return f"the mean {self.mean} does not go with {self.num_kept} positions"
+        return _empty_problem(self.num_kept, self.mean)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTwoMeanBlock(_AtPositions):
+    """Entries at `positions`, one value for the positive and one for the negative ones.
+
+    Attributes:
+        size: number of entries of the tensor.
+        positions: shape (k,), int64, strictly increasing.
+        negative: which entries have the negative mean, shape (k,), bool.
+        positive_mean: float32, above 0; 0.0 if and only if no entry has it.
+        negative_mean: float32, below 0; 0.0 if and only if no entry has it.
+    """
+
+    negative: Flags
+    positive_mean: np.float32
+    negative_mean: np.float32
+
+    def add_to(self, accumulator: Vector, scale: float = 1.0) -> None:
+        """Add `scale` times the block to a float32 vector of shape (size,), in place."""
+        low, high = self.negative_mean * np.float32(scale), self.positive_mean * np.float32(scale)
+        accumulator[self.positions] += np.where(self.negative, low, high)
+
+    def problem(self) -> str:
+        """Say what makes the values unfit to be sent; '' if nothing does."""
+        num_negative = int(np.count_nonzero(self.negative))
+        for mean, used in (
+            (self.positive_mean, self.num_kept - num_negative),
+            (-self.negative_mean, num_negative),
+        ):
+            if not 0 <= mean < np.inf or (mean == 0) != (used == 0):
+                return f"a mean of size {mean} does not go with {used} entries of its sign"
+        both = (self.positive_mean, self.negative_mean)
+        return "a mean is -0.0" if any(m == 0 and np.signbit(m) for m in both) else ""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseFloatBlock(_AtPositions):
+    """Entries at `positions` with a float32 value each: the Top-k block.
+
+    Attributes:
+        size: number of entries of the tensor.
+        positions: shape (k,), int64, strictly increasing.
+        values: shape (k,), float32.
+    """
+
+    values: Vector
+
+    def add_to(self, accumulator: Vector, scale: float = 1.0) -> None:
+        """Add `scale` times the block to a float32 vector of shape (size,), in place."""
+        accumulator[self.positions] += self.values * np.float32(scale)
+
+    def problem(self) -> str:
+        """Say what makes the values unfit to be sent; '' if nothing does."""
+        return "" if is_finite(self.values) else "a value is not finite"
+
+
+@dataclass(frozen=True, eq=False)
+class SeededBlock(Bitwise):
+    """Entries at positions that both sides draw from a seed, a float32 each: the Rand-k block.
+
+    All seeded blocks of an update have the same seed, which travels once.
+
+    Attributes:
+        size: number of entries of the tensor.
+        seed: 64 bits, 0 to 2**64 - 1.
+        index: number of the tensor in its layout, so that equal tensors draw differently.
+        values: shape (k,), float32, in the order of the positions.
+    """
+
+    size: int
+    seed: int
+    index: int
+    values: Vector
+
+    @property
+    def num_kept(self) -> int:
+        """Number of values, k."""
+        return len(self.values)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """The positions that the seed stands for, shape (k,), int64, strictly increasing."""
+        return sample_positions(self.seed, self.index, self.size, self.num_kept)
+
+    def add_to(self, accumulator: Vector, scale: float = 1.0) -> None:
+        """Add `scale` times the block to a float32 vector of shape (size,), in place."""
+        accumulator[self.positions] += self.values * np.float32(scale)
+
+    def problem(self) -> str:
+        """Say what makes the values unfit to be sent; '' if nothing does."""
+        return "" if is_finite(self.values) else "a value is not finite"
+
+
+def _empty_problem(num_kept: int, mean: np.float32) -> str:
+    """An empty block has the mean +0.0, so that nothing of it needs to travel."""
+    return "the mean of no position is -0.0" if num_kept == 0 and np.signbit(mean) else ""

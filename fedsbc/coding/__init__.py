@@ -1,0 +1,1 @@
+"""How whole numbers become bits: fixed-width runs, Rice codes, sorted positions, samples."""

@@ -1,0 +1,147 @@
+"""Bytes to update: strict, and bounded by the layout before anything is allocated."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsbc.blocks import MAX_LEVEL, Flags, Positions
+from fedsbc.coding import positions, rice
+from fedsbc.coding.positions import Coding
+from fedsbc.coding.runs import Symbols, unpack_flags
+from fedsbc.errors import WireError
+from fedsbc.layout import Layout
+from fedsbc.payload.encoder import is_shared
+from fedsbc.payload.frame import Frame, unpack
+from fedsbc.payload.parts import BY_CODE, Parts
+from fedsbc.payload.table import Counts, Table
+from fedsbc.updates import Update
+
+
+def decode(data: bytes | memoryview, layout: Layout) -> Update:
+    """Return the update that was encoded.
+
+    Args:
+        data: a payload from anywhere.
+        layout: the tensors of the receiver's model.
+
+    Raises:
+        WireError: anything that `encode` would not make for that layout.
+    """
+    frame = unpack(data, layout)
+    table = frame.table
+    columns = _columns(frame)
+    seed = int.from_bytes(frame.sections["seed"], "little")
+    blocks = []
+    for index, kind in enumerate(table.kinds.tolist()):
+        parts = Parts(
+            int(table.sizes[index]),
+            index,
+            int(table.kept[index]),
+            bucket_size=_bucket_size(table, index),
+            seed=seed,
+            **{name: column[index] for name, column in columns.items()},
+        )
+        block = BY_CODE[kind].make(parts)
+        if problem := block.problem():
+            raise WireError(f"block {index}: {problem}")
+        blocks.append(block)
+    return Update(layout, blocks)
+
+
+def _bucket_size(table: Table, index: int) -> int:
+    log = int(table.bucket_logs[index])
+    return 1 << log if log else 0
+
+
+def _columns(frame: Frame) -> dict[str, list[Any]]:
+    """Return each part of every block, as views of one array per part."""
+    table, sections = frame.table, frame.sections
+    found = _positions_and_levels(frame)
+    flags = unpack_flags(sections["flags"], int(table.extent("negative").sum()))
+    return {
+        "positions": found[0],
+        "magnitudes": found[1],
+        "scalars": _split(_scalars(frame), table.num_scalars),
+        "floats": _split(_numbers(sections["floats"], "<f4"), table.extent("floats")),
+        "halves": _split(_numbers(sections["halves"], "<f2"), table.extent("halves")),
+        "negative": _split(flags, table.extent("negative")),
+    }
+
+
+def _split(values: NDArray[Any], lengths: Counts) -> list[NDArray[Any]]:
+    """Cut an array into one view per block."""
+    ends = np.cumsum(lengths).tolist()
+    return [values[end - size : end] for end, size in zip(ends, lengths.tolist(), strict=True)]
+
+
+def _numbers(data: memoryview, dtype: str) -> NDArray[Any]:
+    """Return a copy, in the byte order and alignment of this machine."""
+    return np.frombuffer(data, dtype).astype(dtype[1:], copy=True)
+
+
+def _scalars(frame: Frame) -> NDArray[np.float32]:
+    """Return the scalars of all blocks end to end."""
+    scalars = _numbers(frame.sections["scalars"], "<f4")
+    if frame.shared:
+        return np.tile(scalars, int(np.count_nonzero(frame.table.num_scalars)))
+    if is_shared(scalars, frame.table):
+        raise WireError("scalars that all blocks share travel more than once")
+    return scalars
+
+
+def _positions_and_levels(frame: Frame) -> tuple[list[Positions], list[Symbols]]:
+    """Return positions and absolute levels of every block."""
+    table, num_blocks = frame.table, len(frame.table.kinds)
+    runs = table.runs
+    stops = rice.find_stops(frame.sections["unary"], runs.total, table.max_unary_bits)
+    symbols = rice.decode(frame.sections["remainders"], stops, runs, table.max_symbols)
+    num_gaps = int(runs.lengths[:num_blocks].sum())
+    found = _split(*_rice_positions(symbols[:num_gaps], table))
+    _fill_bitmaps(frame, found)
+    coded = _split(symbols[num_gaps:], table.num_levels)
+    for index in np.flatnonzero(positions.coding_ids(table.codes) == Coding.ALL):
+        found[index] = np.arange(table.kept[index])
+    for index in np.flatnonzero(table.quantised):
+        found[index], coded[index] = _levels(table, int(index), found[index], coded[index])
+    return found, coded
+
+
+def _rice_positions(symbols: Symbols, table: Table) -> tuple[Positions, Counts]:
+    """Return the Rice-coded positions of all blocks and how many each has."""
+    counts = table.coded(Coding.RICE)
+    found = positions.from_gaps(symbols, counts)
+    last = found[np.cumsum(counts)[counts > 0] - 1]
+    if (last >= table.sizes[counts > 0]).any():
+        raise WireError("a position lies past the end of its tensor")
+    return found, counts
+
+
+def _fill_bitmaps(frame: Frame, found: list[Positions]) -> None:
+    """Put in the positions of the blocks that have a bitmap."""
+    table = frame.table
+    lengths = table.sizes * (table.coded(Coding.BITMAP) > 0)
+    flags: list[Flags] = _split(
+        unpack_flags(frame.sections["bitmaps"], int(lengths.sum())), lengths
+    )
+    for index in np.flatnonzero(lengths):
+        found[index] = np.flatnonzero(flags[index])
+        if len(found[index]) != table.kept[index]:
+            raise WireError(f"block {index}: the bitmap does not have as many bits as announced")
+
+
+def _levels(
+    table: Table, index: int, found: Positions, coded: Symbols
+) -> tuple[Positions, Symbols]:
+    """Return positions and absolute levels of one quantised block."""
+    kept = int(table.kept[index])
+    if table.zeros_coded[index]:
+        found = np.flatnonzero(coded)
+        magnitudes = coded[found]
+        if len(found) != kept:
+            raise WireError(f"block {index}: not as many levels above zero as announced")
+    else:
+        magnitudes = coded + np.uint32(1) if len(coded) else np.ones(kept, np.uint32)
+    if magnitudes.max(initial=0) > MAX_LEVEL:
+        raise WireError(f"block {index}: a level above {MAX_LEVEL}")
+    return found, magnitudes

@@ -1,0 +1,159 @@
+"""Update to bytes."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsbc.coding import levels, positions, rice
+from fedsbc.coding.positions import Codes, Coding
+from fedsbc.coding.runs import Symbols, pack_flags
+from fedsbc.errors import UpdateError
+from fedsbc.payload import frame
+from fedsbc.payload.parts import BY_BLOCK, Parts
+from fedsbc.payload.table import Table
+from fedsbc.updates import Update
+
+
+class Choices(NamedTuple):
+    """The codings of the blocks, one byte each, shape (n,), uint8.
+
+    Attributes:
+        codes: of positions, see `fedsbc.coding.positions`; 0 where there are none.
+        level_codes: of levels, see `fedsbc.coding.levels`; 0 where there are none.
+    """
+
+    codes: Codes
+    level_codes: Codes
+
+
+def encode(update: Update, choices: Choices | None = None) -> bytes:
+    """Return the payload of an update: one byte string for one update and one choice of codings.
+
+    Args:
+        update: what to send.
+        choices: the codings to use, as another payload had them; the shortest by default.
+
+    Raises:
+        UpdateError: a block must not be sent (not finite, positions not increasing, ...).
+    """
+    parts = [_take(update, index) for index in range(len(update.blocks))]
+    table = _table(update, parts)
+    gaps = _gaps(parts, table)
+    magnitudes = _join([p.magnitudes for p in parts], np.uint32)
+    chosen = choices or _choose(table, gaps, magnitudes)
+    table = replace(table, codes=chosen.codes, level_codes=chosen.level_codes)
+    scalars = _join([p.scalars for p in parts], "<f4")
+    shared = is_shared(scalars, table)
+    symbols = _symbols(parts, table, gaps)
+    remainders, unary = rice.encode(symbols, table.runs)
+    seeds = {p.seed for p, seeded in zip(parts, table.seeded, strict=True) if seeded}
+    if len(seeds) > 1:
+        raise UpdateError(f"the blocks of one update draw from {len(seeds)} seeds, expected one")
+    sections = {
+        "seed": b"".join(seed.to_bytes(8, "little") for seed in seeds),
+        "scalars": scalars[: table.num_scalars.max()].tobytes() if shared else scalars.tobytes(),
+        "floats": _join([p.floats for p in parts], "<f4").tobytes(),
+        "halves": _join([p.halves for p in parts], "<f2").tobytes(),
+        "flags": pack_flags(_join([p.negative for p in parts], np.bool_)),
+        "bitmaps": _bitmaps(parts, table),
+        "remainders": remainders,
+        "unary": unary,
+    }
+    return frame.pack(update.layout, table, shared, sections)
+
+
+def is_shared(scalars: NDArray[np.float32], table: Table) -> bool:
+    """Whether two or more blocks have scalars and all have the same ones, bit for bit."""
+    lengths = table.num_scalars[table.num_scalars > 0]
+    if len(lengths) < 2 or (lengths != lengths[0]).any():
+        return False
+    rows = np.ascontiguousarray(scalars, "<f4").view(np.uint32).reshape(len(lengths), -1)
+    return bool((rows == rows[0]).all())
+
+
+def _take(update: Update, index: int) -> Parts:
+    """Take a block apart, after a look at its values."""
+    block = update.blocks[index]
+    if problem := block.problem():
+        name = update.layout.tensors[index].name
+        raise UpdateError(f"tensor '{name}' cannot be sent: {problem}")
+    return Parts(block.size, index, block.num_kept, **BY_BLOCK[type(block)].take(block))
+
+
+def _table(update: Update, parts: list[Parts]) -> Table:
+    """Return the table without codings."""
+    none = np.zeros(len(parts), np.uint8)
+    return Table(
+        kinds=np.array([BY_BLOCK[type(block)].code for block in update.blocks], np.uint8),
+        sizes=np.array([p.size for p in parts], np.int64),
+        kept=np.array([p.kept for p in parts], np.int64),
+        codes=none,
+        level_codes=none,
+        bucket_logs=np.array([max(p.bucket_size.bit_length() - 1, 0) for p in parts], np.uint8),
+    )
+
+
+def _join(arrays: list[Any], dtype: Any) -> Any:
+    """Lay arrays end to end."""
+    filled = [array for array in arrays if len(array)]
+    return np.concatenate(filled).astype(dtype, copy=False) if filled else np.zeros(0, dtype)
+
+
+def _gaps(parts: list[Parts], table: Table) -> Symbols:
+    """Return gap - 1 of all positions of all blocks, checked."""
+    joined = _join([p.positions for p in parts], np.int64)
+    counts = table.kept * table.positional
+    gaps = positions.gaps(joined, counts)
+    last = joined[np.cumsum(counts)[counts > 0] - 1]
+    if len(gaps) and (gaps.min() < 0 or (last >= table.sizes[counts > 0]).any()):
+        raise UpdateError("positions are not strictly increasing within their tensor")
+    return gaps.astype(np.uint32)
+
+
+def _choose(table: Table, gaps: Symbols, magnitudes: Symbols) -> Choices:
+    """Return the shortest codings."""
+    counts = table.kept * table.positional
+    codes = positions.choose(gaps, counts, table.sizes)
+    if not table.quantised.any():
+        return Choices(codes, table.level_codes)
+    kept, sizes = table.kept * table.quantised, table.sizes * table.quantised
+    beside = levels.choose_beyond_one(magnitudes, kept)
+    alone = levels.choose_with_zeros(magnitudes, kept, sizes)
+    position_bits = positions.coded_bits(gaps, counts, table.sizes, codes)
+    better = table.quantised & (kept > 0) & (alone.bits < beside.bits + position_bits)
+    return Choices(
+        np.where(better, positions.code_of(Coding.ALL), codes).astype(np.uint8),
+        np.where(better, alone.codes, beside.codes).astype(np.uint8),
+    )
+
+
+def _symbols(parts: list[Parts], table: Table, gaps: Symbols) -> Symbols:
+    """Return what `table.runs` cut: the Rice-coded gaps, then the levels."""
+    counts = table.kept * table.positional
+    coded = table.coded(Coding.RICE)
+    if (coded != counts).any():
+        gaps = gaps[np.repeat(coded > 0, counts)]
+    if not table.num_levels.any():
+        return gaps
+    pieces = [gaps]
+    for p, with_zeros, num_levels in zip(parts, table.zeros_coded, table.num_levels, strict=True):
+        if with_zeros:
+            every = np.zeros(p.size, np.uint32)
+            every[p.positions] = p.magnitudes
+            pieces.append(every)
+        elif num_levels:
+            pieces.append(p.magnitudes - np.uint32(1))
+    return np.concatenate(pieces)
+
+
+def _bitmaps(parts: list[Parts], table: Table) -> bytes:
+    """Return the bitmaps of all blocks that have one, bit after bit."""
+    chosen = table.coded(Coding.BITMAP) > 0
+    flags = []
+    for index in np.flatnonzero(chosen):
+        flag = np.zeros(parts[index].size, np.bool_)
+        flag[parts[index].positions] = True
+        flags.append(flag)
+    return pack_flags(_join(flags, np.bool_))

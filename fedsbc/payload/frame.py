@@ -1,0 +1,123 @@
+"""The frame of a payload: header, table, and the sections that follow in one fixed order."""
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedsbc.coding.positions import Coding
+from fedsbc.coding.runs import num_bytes
+from fedsbc.errors import WireError
+from fedsbc.layout import Layout
+from fedsbc.payload.parts import BY_CODE
+from fedsbc.payload.table import Counts, Table
+
+MAGIC = b"FS"
+VERSION = 1
+HEADER_BYTES = 16
+SHARED_FLAG = 0x80
+SEED_BYTES = 8
+
+SECTIONS = ("seed", "scalars", "floats", "halves", "flags", "bitmaps", "remainders", "unary")
+"""In the order in which they travel."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A payload cut into its pieces; the contents of the sections are not yet looked at.
+
+    Attributes:
+        table: one row per block.
+        shared: the scalars of all blocks are the same and travel once.
+        sections: the bytes of each of `SECTIONS`.
+    """
+
+    table: Table
+    shared: bool
+    sections: dict[str, memoryview]
+
+
+def sizes_of(layout: Layout) -> Counts:
+    """Return the entries of each tensor, shape (n,), int64."""
+    return np.array([tensor.size for tensor in layout.tensors], np.int64)
+
+
+def max_payload_bytes(layout: Layout) -> int:
+    """Return a bound on the bytes of any payload for that layout; longer ones are refused unread.
+
+    An entry takes at most 9 bytes (a float32 and a badly chosen position code), a row 8, and the
+    paddings of all sections 64.
+    """
+    return HEADER_BYTES + SEED_BYTES + 64 + 8 * len(layout.tensors) + 9 * layout.size
+
+
+def section_bytes(table: Table, shared: bool) -> dict[str, int]:
+    """Return the bytes of every section but the last, which is the rest."""
+    num_scalars = table.num_scalars
+    bitmap_bits = table.sizes[table.coded(Coding.BITMAP) > 0]
+    return {
+        "seed": SEED_BYTES * bool(table.seeded.any()),
+        "scalars": 4 * int(num_scalars.max(initial=0) if shared else num_scalars.sum()),
+        "floats": 4 * int(table.extent("floats").sum()),
+        "halves": 2 * int(table.extent("halves").sum()),
+        "flags": num_bytes(int(table.extent("negative").sum())),
+        "bitmaps": num_bytes(int(bitmap_bits.sum())),
+        "remainders": table.runs.remainder_bytes,
+    }
+
+
+def pack(layout: Layout, table: Table, shared: bool, sections: dict[str, bytes]) -> bytes:
+    """Return the payload."""
+    expected = section_bytes(table, shared)
+    assert all(len(sections[name]) == size for name, size in expected.items()), "sections fit"
+    kind = table.uniform_kind | SHARED_FLAG * shared
+    head = MAGIC + bytes([VERSION, kind]) + bytes.fromhex(layout.hash)
+    body = b"".join([table.to_bytes(), *(sections[name] for name in SECTIONS)])
+    return b"".join([head, _checksum(head, body), body])
+
+
+def unpack(data: bytes | memoryview, layout: Layout) -> Frame:
+    """Cut a payload into its pieces.
+
+    Raises:
+        WireError: not a payload of this version and layout, damaged, or of the wrong length.
+    """
+    view = memoryview(data).cast("B")
+    kind = _check_header(view, layout)
+    table, rest = Table.parse(view[HEADER_BYTES:], kind & ~SHARED_FLAG, sizes_of(layout))
+    shared = bool(kind & SHARED_FLAG)
+    lengths = table.num_scalars[table.num_scalars > 0]
+    if shared and (len(lengths) < 2 or (lengths != lengths[0]).any()):
+        raise WireError("there are no scalars that the blocks could share")
+    sections = {}
+    for name, size in section_bytes(table, shared).items():
+        if size > len(rest):
+            raise WireError(f"section '{name}' needs {size} bytes where {len(rest)} are left")
+        sections[name], rest = rest[:size], rest[size:]
+    sections["unary"] = rest
+    return Frame(table, shared, sections)
+
+
+def _check_header(view: memoryview, layout: Layout) -> int:
+    """Check everything of the header but the kind, and return its byte."""
+    if len(view) < HEADER_BYTES:
+        raise WireError(f"a payload of {len(view)} bytes is shorter than its header")
+    if len(view) > max_payload_bytes(layout):
+        raise WireError(f"a payload of {len(view)} bytes is longer than this model can need")
+    if bytes(view[:2]) != MAGIC:
+        raise WireError("not a fedsbc payload: it does not start with 'FS'")
+    if view[2] != VERSION:
+        raise WireError(f"payload of version {view[2]}; this program reads version {VERSION}")
+    if (found := bytes(view[4:12]).hex()) != layout.hash:
+        raise WireError(f"payload for a model of layout {found}; this one is {layout.hash}")
+    if bytes(view[12:16]) != _checksum(view[:12], view[HEADER_BYTES:]):
+        raise WireError("the payload is damaged: its checksum does not match")
+    kind = int(view[3])
+    if kind & ~SHARED_FLAG and kind & ~SHARED_FLAG not in BY_CODE:
+        raise WireError(f"blocks of kind {kind & ~SHARED_FLAG} are not known to this version")
+    return kind
+
+
+def _checksum(head: bytes | memoryview, body: bytes | memoryview) -> bytes:
+    """Return the CRC-32 of header and body: damage of up to 32 bits in a row is always found."""
+    return zlib.crc32(body, zlib.crc32(head)).to_bytes(4, "little")

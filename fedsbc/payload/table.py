@@ -1,0 +1,229 @@
+"""The table at the head of a payload: per block its kind, its codings and how much it keeps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsbc.blocks.quantised import MAX_BUCKET_LOG, MAX_LEVEL
+from fedsbc.coding import levels
+from fedsbc.coding.positions import Codes, Coding, code_of, coding_ids, parameters
+from fedsbc.coding.rice import Runs
+from fedsbc.errors import WireError
+from fedsbc.payload.parts import KINDS, Extent
+
+Counts = NDArray[np.int64]
+"""One number per block, shape (n,)."""
+
+_NUM_CODES = 1 + max(kind.code for kind in KINDS)
+
+
+def _lookup(attribute: str) -> NDArray[np.int64]:
+    """Return an attribute of every kind, indexed by its code."""
+    column = np.zeros(_NUM_CODES, np.int64)
+    for kind in KINDS:
+        column[kind.code] = getattr(kind, attribute)
+    return column
+
+
+_EXTENTS = {name: _lookup(name) for name in ("positions", "floats", "halves", "negative")}
+_COUNTED, _QUANTISED, _NUM_SCALARS = map(_lookup, ("counted", "quantised", "num_scalars"))
+_SEEDED = _COUNTED & (_EXTENTS["positions"] == Extent.NONE)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One row per block, as columns of shape (n,).
+
+    Attributes:
+        kinds: code of the kind, uint8.
+        sizes: entries of the tensor, int64.
+        kept: entries that the block carries, int64.
+        codes: coding byte of the positions, uint8; 0 where none travel.
+        level_codes: coding byte of the levels, uint8; 0 where none travel.
+        bucket_logs: log2 of the entries of a bucket, uint8; 0 for one bucket.
+    """
+
+    kinds: Codes
+    sizes: Counts
+    kept: Counts
+    codes: Codes
+    level_codes: Codes
+    bucket_logs: Codes
+
+    @cached_property
+    def uniform_kind(self) -> int:
+        """The kind of all blocks; 0 if they differ or there are none."""
+        kinds = self.kinds
+        return int(kinds[0]) if len(kinds) and (kinds == kinds[0]).all() else 0
+
+    @cached_property
+    def positional(self) -> NDArray[np.bool_]:
+        """Which blocks have coded positions."""
+        return np.asarray(_EXTENTS["positions"][self.kinds] == Extent.KEPT)
+
+    @cached_property
+    def quantised(self) -> NDArray[np.bool_]:
+        """Which blocks have levels."""
+        return np.asarray(_QUANTISED[self.kinds] > 0)
+
+    @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which blocks say how many entries they keep."""
+        return np.asarray(_COUNTED[self.kinds] > 0)
+
+    @cached_property
+    def seeded(self) -> NDArray[np.bool_]:
+        """Which blocks draw their positions from the update's seed."""
+        return np.asarray(_SEEDED[self.kinds] > 0)
+
+    def extent(self, part: str) -> Counts:
+        """Return how many numbers of a part ('floats', 'halves', 'negative') each block has."""
+        extents = _EXTENTS[part][self.kinds]
+        return np.where(extents == Extent.ALL, self.sizes, (extents > 0) * self.kept)
+
+    @cached_property
+    def num_scalars(self) -> Counts:
+        """How many scalars each block has: none where it keeps nothing, one for each bucket."""
+        buckets = -(-self.sizes >> self.bucket_logs.astype(np.int64))
+        buckets[self.bucket_logs == 0] = np.minimum(self.sizes, 1)[self.bucket_logs == 0]
+        plain = _NUM_SCALARS[self.kinds] * (self.kept > 0)
+        return np.where(self.quantised, buckets, plain)
+
+    def coded(self, coding: Coding) -> Counts:
+        """Return how many positions of each block travel in that coding."""
+        chosen = self.positional & (coding_ids(self.codes) == coding) & ~self.zeros_coded
+        return np.asarray(self.kept * chosen)
+
+    @cached_property
+    def zeros_coded(self) -> NDArray[np.bool_]:
+        """Which blocks send a level for every entry, zeros too, and so no position."""
+        return np.asarray(self.quantised & (self.level_codes >> 5 == levels.WITH_ZEROS))
+
+    @cached_property
+    def num_levels(self) -> Counts:
+        """How many levels of each block are coded."""
+        coded = levels.num_coded(self.level_codes, self.kept, self.sizes)
+        return np.asarray(coded * self.quantised)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The Rice runs: positions of all blocks, then levels of all blocks."""
+        lengths = np.concatenate([self.coded(Coding.RICE), self.num_levels])
+        return Runs(lengths, parameters(np.concatenate([self.codes, self.level_codes])))
+
+    @cached_property
+    def max_symbols(self) -> Counts:
+        """The largest number that each of `runs` may hold."""
+        most = np.where(self.zeros_coded, MAX_LEVEL, MAX_LEVEL - 1)
+        return np.concatenate([self.sizes - self.kept, most])
+
+    @property
+    def max_unary_bits(self) -> int:
+        """The most unary bits that an encoder makes of `runs`; see `fedsbc.coding.levels`."""
+        num_blocks, runs = len(self.kinds), self.runs
+        lengths = runs.lengths[:num_blocks]
+        ones = (self.sizes - self.kept) >> runs.parameters[:num_blocks]
+        positions = int((lengths + ones * (lengths > 0)).sum())
+        return positions + levels.MAX_UNARY_BITS * int(self.num_levels.sum())
+
+    @cached_property
+    def count_bytes(self) -> Counts:
+        """Bytes of each block's count: as many as the tensor's size takes, 0 where untold."""
+        widths = sum((self.sizes >= 1 << shift).astype(np.int64) for shift in (0, 8, 16, 24))
+        return np.asarray(widths * self.counted)
+
+    @property
+    def header_bytes(self) -> Counts:
+        """Bytes of each row, at most 8."""
+        per_row = (self.uniform_kind == 0) + self.positional + 2 * self.quantised
+        return np.asarray(per_row + self.count_bytes)
+
+    def to_bytes(self) -> bytes:
+        """Return the table, column after column; see `fedsbc.payload`."""
+        counts = self.kept.astype("<u4").view(np.uint8).reshape(-1, 4)
+        columns = (
+            self.kinds if self.uniform_kind == 0 else self.kinds[:0],
+            self.codes[self.positional],
+            self.level_codes[self.quantised],
+            self.bucket_logs[self.quantised],
+            counts[np.arange(4) < self.count_bytes[:, None]],
+        )
+        return b"".join(column.tobytes() for column in columns)
+
+    @classmethod
+    def parse(cls, data: memoryview, kind: int, sizes: Counts) -> tuple["Table", memoryview]:
+        """Return the table at the head of `data`, checked, and what follows it.
+
+        Args:
+            data: the payload after the update's header.
+            kind: the kind of all blocks, or 0 if each row says its own.
+            sizes: entries of the tensors.
+
+        Raises:
+            WireError: too short, or a row that no encoder writes.
+        """
+        reader = _Columns(data)
+        rows = len(sizes)
+        kinds = reader.take(rows) if kind == 0 else np.full(rows, kind, np.uint8)
+        if not np.isin(kinds, [k.code for k in KINDS]).all():
+            raise WireError("a block is of a kind that this version does not know")
+        zeros = np.zeros(rows, np.uint8)
+        head = cls(kinds, sizes, np.zeros(rows, np.int64), zeros, zeros, zeros)
+        if head.uniform_kind != kind:
+            raise WireError("the kinds of the blocks are not written in the one possible way")
+        codes = reader.column(head.positional)
+        level_codes = reader.column(head.quantised)
+        bucket_logs = reader.column(head.quantised)
+        present = np.arange(4) < head.count_bytes[:, None]
+        counts = np.zeros((rows, 4), np.uint8)
+        counts[present] = reader.take(int(present.sum()))
+        told = counts.view("<u4").ravel().astype(np.int64)
+        kept = np.where(head.counted, told, sizes)
+        table = cls(kinds, sizes, kept, codes, level_codes, bucket_logs)
+        table._check()
+        return table, reader.rest
+
+    def _check(self) -> None:
+        """Refuse what `encode` never writes."""
+        ids, b = coding_ids(self.codes), parameters(self.codes)
+        everything = code_of(Coding.ALL)
+        nothing = self.kept == 0
+        rules: Sequence[tuple[str, NDArray[np.bool_]]] = (
+            ("more entries kept than there are", self.kept > self.sizes),
+            ("an unknown coding of positions", ids > max(Coding)),
+            ("a parameter for a coding without one", (ids != Coding.RICE) & (b > 0)),
+            ("a Rice parameter too large", (b > 0) & ((1 << np.maximum(b - 1, 0)) >= self.sizes)),
+            ("a coding for no position", nothing & ((self.codes > 0) | (self.level_codes > 0))),
+            (
+                "coding 'all' for some positions",
+                (self.codes == everything) & (self.kept != self.sizes) & ~self.zeros_coded,
+            ),
+            ("positions of levels for every entry", self.zeros_coded & (self.codes != everything)),
+            ("an unknown coding of levels", ~levels.is_known(self.level_codes)),
+            ("a bucket size out of range", self.bucket_logs > MAX_BUCKET_LOG),
+        )
+        for what, broken in rules:
+            if broken.any():
+                raise WireError(f"block {int(np.argmax(broken))}: {what}")
+
+
+class _Columns:
+    """Takes bytes from the front of a payload."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.rest = data
+
+    def take(self, count: int) -> Codes:
+        if count > len(self.rest):
+            raise WireError("the payload ends within the table of its blocks")
+        column = np.frombuffer(self.rest, np.uint8, count)
+        self.rest = self.rest[count:]
+        return column
+
+    def column(self, present: NDArray[np.bool_]) -> Codes:
+        values = np.zeros(len(present), np.uint8)
+        values[present] = self.take(int(np.count_nonzero(present)))
+        return values
