@@ -34,7 +34,7 @@ def sources() -> list[str]:
 
 
 def imports(nodes: list[ast.AST], package: str) -> Iterator[str]:
-    """Yield the dotted names that import statements name."""
+    """Yield the dotted names that imports name."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -43,6 +43,10 @@ def imports(nodes: list[ast.AST], package: str) -> Iterator[str]:
             module = ".".join([*(above if node.level else []), *filter(None, [node.module])])
             yield module
             yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "importlib.import_module":
+            yield from (
+                argument.value for argument in node.args if isinstance(argument, ast.Constant)
+            )
 
 
 def of_file(source: str) -> set[str]:
