@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from fedsbc.evaluation import evaluate as evaluate_model
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from fedsbc.errors import RunError
-from fedsbc.evaluation import evaluate as evaluate_model
 from fedsbc.experiment import experiment_hash
 from fedsbc.message import (
     EvaluateReply,
@@ -113,9 +113,7 @@ def _evaluate(message: Message, context: Context) -> RecordDict:
     base = base_for(request, arrays, home.load(LAST), home, worker.model)
     worker.model.load(base.weights, base.buffers)
     rows = worker.rows(client_id)
-    result = evaluate_model(
-        worker.model, worker.data.inputs("train")[rows], worker.data.y_train[rows]
-    )
+    result = evaluate_model(worker.model, worker.data.train_images[rows], worker.data.y_train[rows])
     reply = EvaluateReply(
         run_id=request.run_id,
         round=request.round,

@@ -10,13 +10,15 @@ from flwr.app import Context
 from numpy.typing import NDArray
 
 from fedsbc import data, models
-from fedsbc.config import Config
+from fedsbc.config import Config, from_json, to_json
 from fedsbc.data import partition
 from fedsbc.errors import ConfigError
 from fedsbc.experiment import config_of, upstream_compressor
 from fedsbc.flat_model import FlatModel
+from fedsbc.partition_files import read_parts
 from fedsbc.state import StateHome
 from fedsbc.state_files import FileHome
+from fedsbc.training import Trainer
 
 from .context_home import ContextHome
 
@@ -33,8 +35,6 @@ class Worker:
     """
 
     def __init__(self, experiment: Config, partition_file: Path | None) -> None:
-        from fedsbc.training import Trainer
-
         torch.set_num_threads(1)  # one and two threads give different bytes
         self.config = experiment
         self.data = data.load(experiment.data)
@@ -45,7 +45,7 @@ class Worker:
 
     def _split(self) -> list[NDArray[np.int64]]:
         count = self.config.clients.count
-        options = self.config.data.partition  # type: ignore[attr-defined]  # data options have it
+        options = self.config.data.partition
         return partition.split(options, self.data.y_train, count, self.config.seed)
 
     def rows(self, client_id: int) -> NDArray[np.int64]:
@@ -58,35 +58,15 @@ class Worker:
         return self._parts[client_id]
 
 
-def write_parts(path: Path, parts: list[NDArray[np.int64]]) -> None:
-    """Write the rows of all clients to one file: the lengths, then the rows."""
-    lengths = np.array([len(part) for part in parts], np.int64)
-    np.save(path, np.concatenate([np.array([len(parts)], np.int64), lengths, *parts]))
-
-
-def read_parts(path: Path) -> list[NDArray[np.int64]]:
-    """Read what `write_parts` wrote."""
-    flat = np.load(path, mmap_mode="r")
-    count = int(flat[0])
-    ends = np.cumsum(flat[1 : 1 + count])
-    return [np.asarray(part) for part in np.split(flat[1 + count :], ends[:-1])]
-
-
 @functools.lru_cache(maxsize=1)
 def _worker(experiment_json: str, partition_file: str) -> Worker:
-    from fedsbc import config
-
-    return Worker(
-        config.from_json(experiment_json), Path(partition_file) if partition_file else None
-    )
+    return Worker(from_json(experiment_json), Path(partition_file) if partition_file else None)
 
 
 def worker_of(context: Context) -> Worker:
     """Return this process's worker for the experiment of a context; built at the first call."""
-    from fedsbc import config
-
     experiment = config_of(context.run_config)
-    return _worker(config.to_json(experiment), str(context.node_config.get("partition-file", "")))
+    return _worker(to_json(experiment), str(context.node_config.get("partition-file", "")))
 
 
 def client_id_of(context: Context) -> int:

@@ -51,6 +51,8 @@ def run(grid: Grid, config: Config, folder: RunFolder) -> Summary:
     started = time.monotonic()
     model = FlatModel(models.build(config.model, config.seed))
     data_set = data.load(config.data)
+    if config.record.deltas:
+        (folder.path / "deltas").mkdir()  # engines on this machine write there
     progress = Progress(config.rounds, config.name)
     journal = RunJournal(folder, progress, keep_payloads=config.debug.keep_payloads)
     strategy = CompressedStrategy(
@@ -85,7 +87,7 @@ def _evaluator(model: FlatModel, data_set: DataSet) -> EvaluateFn:
 
     def evaluate_round(round: int, arrays: ArrayRecord) -> MetricRecord:
         model.load(_flat(arrays, model.layout), _flat(arrays, model.buffer_layout))
-        result = evaluate(model, data_set.inputs("test"), data_set.y_test)
+        result = evaluate(model, data_set.test_images, data_set.y_test)
         return MetricRecord({"accuracy": result.accuracy, "loss": result.loss})
 
     return evaluate_round

@@ -1,0 +1,117 @@
+"""A Flower Grid on a pool of Ray actors: the same apps, without Flower's message store between."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flwr.app import Error, Message, RecordDict
+from flwr.serverapp import Grid
+
+from fedsbc.arrays import Vector
+from fedsbc.state_files import SharedWeights
+
+from .actor import node_of
+from .flower_private import give_id
+from .pool import ActorPool, JobDone
+
+if TYPE_CHECKING:
+    from flwr.supercore.run import Run
+
+WAIT_S = 0.2
+"""How long a pull waits for a reply: no reply waits for the next pull."""
+
+MAX_BATCH = 16
+BATCHES_PER_ACTOR = 4
+"""Enough batches to balance the actors, and to decode replies while others train."""
+
+ACTOR_ERROR = 1001
+
+
+class RayGrid(Grid):
+    """Messages to clients that any actor of the pool may play.
+
+    Args:
+        pool: the actors.
+        num_actors: how many they are.
+        num_clients: clients 0 to num_clients - 1.
+        shared: where the server's weights are published for all actors.
+    """
+
+    def __init__(
+        self, pool: ActorPool, num_actors: int, num_clients: int, shared: SharedWeights
+    ) -> None:
+        self._pool = pool
+        self._num_actors = num_actors
+        self._num_clients = num_clients
+        self._shared = shared
+        self._replies: dict[str, Message] = {}
+        self._outstanding = 0
+
+    def publish(self, version: int, weights: Vector, buffers: Vector) -> None:
+        """Put the weights of a version into shared memory."""
+        self._shared.publish(version, weights, buffers)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the node ids."""
+        return [node_of(client_id) for client_id in range(self._num_clients)]
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Hand messages to the actors in batches; return their ids in order."""
+        requests = list(messages)
+        ids = [give_id(message) for message in requests]
+        size = math.ceil(len(requests) / (self._num_actors * BATCHES_PER_ACTOR))
+        size = max(1, min(MAX_BATCH, size))
+        for start in range(0, len(requests), size):
+            batch = requests[start : start + size]
+            self._outstanding += len(batch)
+            self._pool.submit(batch)
+        return ids
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Return replies that are there; wait a little if there are none."""
+        wanted = set(message_ids)
+        if self._outstanding and not wanted & self._replies.keys():
+            for done in self._pool.wait(WAIT_S):
+                self._outstanding -= len(done.job.messages)
+                self._replies.update({m.metadata.reply_to_message_id: m for m in _replies_of(done)})
+        return [self._replies.pop(i) for i in wanted & self._replies.keys()]
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Send messages and wait for all replies; the pool's own timeout ends the wait."""
+        waiting = set(self.push_messages(messages))
+        replies: list[Message] = []
+        while waiting:
+            new = list(self.pull_messages(waiting))
+            waiting -= {m.metadata.reply_to_message_id for m in new}
+            replies += new
+        return replies
+
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Message:
+        """Return a new message."""
+        return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
+
+    def set_run(self, run: "Run") -> None:
+        """Refuse: this Grid serves the one run that it was made for."""
+        raise NotImplementedError("a RayGrid serves one run")
+
+    @property
+    def run(self) -> Any:
+        """Refuse: there is no SuperLink that knows the run."""
+        raise NotImplementedError("a RayGrid has no SuperLink run")
+
+
+def _replies_of(done: JobDone) -> Sequence[Message]:
+    """Return the replies of a job; a job that failed gives an error for each message."""
+    if done.failure is None:
+        return done.replies
+    error = Error(ACTOR_ERROR, done.failure)
+    return [Message(error, reply_to=message) for message in done.job.messages]

@@ -1,0 +1,131 @@
+"""Run one experiment on the Ray engine: start actors, call the ServerApp, leave nothing behind."""
+
+import contextlib
+import math
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fedsbc import data
+from fedsbc.config import Config, to_json
+from fedsbc.data import partition
+from fedsbc.errors import ConfigError
+from fedsbc.partition_files import write_parts
+from fedsbc.records import Summary
+from fedsbc.run_folder import RunFolder
+from fedsbc.state_files import SharedWeights
+
+from .resources import fit_actors, this_machine
+
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "OMP_NUM_THREADS": "1",
+    # Large blocks stay in the process: a training step asks for the same ones again and again.
+    "MALLOC_MMAP_THRESHOLD_": "268435456",
+    "MALLOC_TRIM_THRESHOLD_": "268435456",
+}
+"""For the actors, which inherit it; what the user has set is left alone."""
+
+OBJECT_STORE_BYTES = 256 * 2**20
+"""Replies pass through it; weights and states do not."""
+
+
+def run(config: Config, out: Path) -> Summary:
+    """Run an experiment on Ray actors of this machine and return its summary.
+
+    Raises:
+        ConfigError: it cannot be run here as asked; nothing was started.
+        RunError: it could not do its job.
+    """
+    if config.engine.kind != "ray":
+        raise ConfigError(
+            f"engine.kind: {config.engine.kind!r} is not started by `fedsbc run`; "
+            "use `flwr run .` for Flower's own runtime"
+        )
+    num_actors = fit_actors(config, this_machine())
+    parts = partition.split(
+        config.data.partition, data.load(config.data).y_train, config.clients.count, config.seed
+    )
+    with _scratch_folder(out) as scratch:
+        write_parts(scratch / "partition.npy", parts)
+        with _ray(num_actors, config):
+            return _serve(config, out, scratch, num_actors)
+
+
+@contextlib.contextmanager
+def _scratch_folder(out: Path) -> Iterator[Path]:
+    """Make a folder for client states beside the run folder, on the same disk; remove it."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent)).resolve()
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _ray(num_actors: int, config: Config) -> Iterator[None]:
+    """Start Ray for this run alone, and stop it; its sockets need a short path."""
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    root = str(Path(__file__).parent.parent)
+    os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+    folder = tempfile.mkdtemp(prefix="fedsbc-")
+    import ray
+
+    try:
+        ray.init(
+            num_cpus=max(1, math.ceil(num_actors * config.engine.cpus_per_actor)),
+            object_store_memory=OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            configure_logging=False,
+            log_to_driver=False,
+            _temp_dir=folder,
+        )
+        yield
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serve(config: Config, out: Path, scratch: Path, num_actors: int) -> Summary:
+    """Start the actors and call the ServerApp on a Grid of them."""
+    import ray
+    from flwr.app import Context, RecordDict
+
+    from strategies.app import app
+
+    from .actor import ClientActor
+    from .flower_private import RUN_ID, SERVER_NODE_ID, identify_server
+    from .grid import RayGrid
+    from .pool import ActorPool
+
+    identify_server()
+    run_config = {"experiment": to_json(config), "out": str(out)}
+    node_config: dict[str, Any] = {
+        "partition-file": str(scratch / "partition.npy"),
+        "state-dir": str(scratch / "state"),
+    }
+    if config.record.deltas:
+        node_config["record-dir"] = str(out.resolve() / "deltas")
+    engine = config.engine
+    remote = ray.remote(num_cpus=engine.cpus_per_actor, num_gpus=engine.gpus_per_actor)(ClientActor)
+    pool = ActorPool(
+        lambda: remote.remote(run_config, node_config),
+        num_actors,
+        config.failures.client_timeout_s,
+        on_replaced=lambda reason: print(f"actor replaced: {reason}", file=sys.stderr),
+    )
+    grid = RayGrid(pool, num_actors, config.clients.count, SharedWeights(scratch / "state"))
+    try:
+        app(grid, Context(RUN_ID, SERVER_NODE_ID, {}, RecordDict(), run_config))
+    finally:
+        pool.close()
+    return RunFolder.open(out).summary()
