@@ -23,6 +23,8 @@ _LIMITS = {
     limits.Ge: ("ge", ">="),
     limits.Lt: ("lt", "<"),
     limits.Le: ("le", "<="),
+    limits.MinLen: ("min_length", "of length >="),
+    limits.MaxLen: ("max_length", "of length <="),
 }
 
 
@@ -37,7 +39,8 @@ def describe(annotation: Any, metadata: tuple[Any, ...] = ()) -> str:
         words = [arg if isinstance(arg, str) else json.dumps(arg) for arg in args]
         return "one of " + ", ".join(words) if len(words) > 1 else words[0]
     if origin in (list, tuple):
-        return f"a list, each {describe(args[0])}" if args else "a list"
+        items = f", each {describe(args[0])}" if args else ""
+        return f"a list{_limits(metadata)}{items}"
     if is_options(annotation):
         return "a mapping with the keys " + ", ".join(annotation.model_fields)
     return _WORDS.get(annotation, "another value") + _limits(metadata)
@@ -95,4 +98,5 @@ def _limits(metadata: tuple[Any, ...]) -> str:
             found.append(f"{sign} {getattr(item, attribute)}")
         elif getattr(item, "pattern", None):
             found.append(f"like {item.pattern}")
-    return "".join(f" {text}" for text in [" and ".join(text for text in found if text)] if text)
+    text = " and ".join(part for part in found if part)
+    return f" {text}" if text else ""

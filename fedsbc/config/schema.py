@@ -6,7 +6,7 @@ from pydantic import Field, SerializeAsAny, model_validator
 
 from fedsbc.compressors.base import CompressorOptions
 from fedsbc.data.base import DataOptions
-from fedsbc.data.partition import PartitionOptions
+from fedsbc.data.partition_options import PartitionOptions
 from fedsbc.errors import ConfigError
 from fedsbc.options import Fraction, NonNegativeFloat, Options, PositiveFloat, PositiveInt
 
