@@ -58,7 +58,7 @@ def top_positive(vector: Vector, k: int) -> Selected:
         vector: shape (n,), float32, finite.
         k: how many to select, 0 or more.
     """
-    return _take(vector, _largest(vector, k))
+    return _take(vector, largest(vector, k))
 
 
 def top_negative(vector: Vector, k: int) -> Selected:
@@ -68,7 +68,7 @@ def top_negative(vector: Vector, k: int) -> Selected:
         vector: shape (n,), float32, finite.
         k: how many to select, 0 or more.
     """
-    return _take(vector, _largest(-vector, k))
+    return _take(vector, largest(-vector, k))
 
 
 def top_magnitude(vector: Vector, k: int) -> Selected:
@@ -78,7 +78,26 @@ def top_magnitude(vector: Vector, k: int) -> Selected:
         vector: shape (n,), float32, finite.
         k: how many to select, 0 or more.
     """
-    return _take(vector, _largest(np.abs(vector), k))
+    return _take(vector, largest(np.abs(vector), k))
+
+
+def largest(keys: Vector, k: int) -> Positions:
+    """Return the sorted positions of the k largest keys above zero, the lowest index first.
+
+    Args:
+        keys: shape (n,), float32, finite.
+        k: how many, 0 or more; all that are above zero where fewer are.
+    """
+    if k == 0:
+        return np.arange(0)
+    rank = len(keys) - k
+    threshold = np.partition(keys, rank)[rank] if rank > 0 else np.float32(0)
+    if threshold <= 0:
+        return np.flatnonzero(keys > 0)
+    chosen = keys > threshold
+    ties = np.flatnonzero(keys == threshold)
+    chosen[ties[: k - np.count_nonzero(chosen)]] = True
+    return np.flatnonzero(chosen)
 
 
 def mean(values: Vector) -> np.float32:
@@ -94,17 +113,3 @@ def mean(values: Vector) -> np.float32:
 
 def _take(vector: Vector, positions: Positions) -> Selected:
     return Selected(positions, vector[positions])
-
-
-def _largest(keys: Vector, k: int) -> Positions:
-    """Return the sorted positions of the k largest keys above zero, the lowest index first."""
-    positions: Positions = np.flatnonzero(keys > 0)
-    if len(positions) <= k:
-        return positions
-    if k == 0:
-        return positions[:0]
-    keys = keys[positions]
-    threshold = np.partition(keys, len(keys) - k)[len(keys) - k]
-    above = positions[keys > threshold]
-    ties = positions[keys == threshold][: k - len(above)]
-    return np.sort(np.concatenate([above, ties]))

@@ -13,11 +13,12 @@ from fedsbc.compressors.base import (
     Scope,
     SparseOptions,
     State,
+    SummingCompressor,
     as_vector,
-    check_vector,
 )
 from fedsbc.compressors.none import NoCompression
 from fedsbc.compressors.sbc import Sbc
+from fedsbc.compressors.scopes import check_vector
 from fedsbc.compressors.topk import TopK
 from fedsbc.errors import ConfigError
 
@@ -29,6 +30,7 @@ __all__ = [
     "Scope",
     "SparseOptions",
     "State",
+    "SummingCompressor",
     "as_vector",
     "check_vector",
     "make",

@@ -4,14 +4,14 @@ A compressor is pure: state in, state out, no attribute changes. Error feedback 
 not its business: `fedsbc.feedback` adds it before and keeps what was left out after.
 """
 
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedsbc.arrays import Vector
 from fedsbc.errors import UpdateError
-from fedsbc.layout import Layout, is_finite
+from fedsbc.layout import Layout
 from fedsbc.options import Density, Options
 from fedsbc.updates import Update
 
@@ -77,22 +77,32 @@ class Compressor(Protocol):
         """
 
 
-def check_vector(vector: Vector, layout: Layout) -> None:
-    """Refuse what is not a finite float32 vector of shape (d,).
+@runtime_checkable
+class SummingCompressor(Compressor, Protocol):
+    """A scheme that can add the residual itself, in the pass in which it reads the change."""
 
-    Raises:
-        UpdateError: wrong dtype or length; NaN or infinity, with its entry and tensor.
-    """
-    check_form(vector, layout)
-    with np.errstate(over="ignore"):
-        if is_finite(vector):
-            return
-    entry = int(np.flatnonzero(~np.isfinite(vector))[0])
-    tensor = next(t for t in layout.tensors if t.slice.start <= entry < t.slice.stop)
-    raise UpdateError(
-        f"the change is not finite: entry {entry - tensor.offset} of tensor '{tensor.name}' is "
-        f"{vector[entry]}; expected finite float32 (did the training diverge?)"
-    )
+    def compress_sum(
+        self,
+        delta: Vector,
+        residual: Vector,
+        out: Vector,
+        layout: Layout,
+        state: State,
+        generator: np.random.Generator,
+    ) -> tuple[Update, State]:
+        """Compress delta + residual just as `compress` would, and write the sum to `out`.
+
+        Args:
+            delta: the change, float32, shape (d,); read only.
+            residual: float32, shape (d,); read only.
+            out: float32, shape (d,); may be `delta` itself, never `residual`.
+            layout: the tensors of the vectors.
+            state: as for `compress`.
+            generator: as for `compress`.
+
+        Raises:
+            UpdateError: the sum is not finite; what `out` holds is then undefined.
+        """
 
 
 def check_form(vector: Vector, layout: Layout) -> None:

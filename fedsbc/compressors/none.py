@@ -5,7 +5,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from fedsbc.arrays import Vector
-from fedsbc.compressors.base import CompressorOptions, State, check_vector
+from fedsbc.compressors.base import CompressorOptions, State
+from fedsbc.compressors.scopes import check_vector
 from fedsbc.layout import Layout
 from fedsbc.updates import DenseBlock, Update
 

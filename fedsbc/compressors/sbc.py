@@ -1,14 +1,16 @@
 """Sparse binary compression: the k largest entries of one sign, all replaced by their mean."""
 
+from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from fedsbc.arrays import Vector
-from fedsbc.compressors.base import CompressorOptions, SparseOptions, State, check_vector
-from fedsbc.compressors.scopes import groups
+from fedsbc.compressors.base import CompressorOptions, SparseOptions, State, check_form
+from fedsbc.compressors.scan import top_sides
+from fedsbc.compressors.scopes import Group, groups
 from fedsbc.layout import Layout
-from fedsbc.selection import mean, num_to_keep, top_negative, top_positive
+from fedsbc.selection import mean, num_to_keep
 from fedsbc.updates import Positions, SparseMeanBlock, Update
 
 
@@ -51,26 +53,48 @@ class Sbc:
         Raises:
             UpdateError: the vector is not finite.
         """
-        check_vector(vector, layout)
+        check_form(vector, layout)
+        return Update(layout, self._blocks(groups(layout, self.options.scope, vector))), state
+
+    def compress_sum(
+        self,
+        delta: Vector,
+        residual: Vector,
+        out: Vector,
+        layout: Layout,
+        state: State,
+        generator: np.random.Generator,
+    ) -> tuple[Update, State]:
+        """Binarise delta + residual, see `SummingCompressor`.
+
+        Raises:
+            UpdateError: the sum is not finite.
+        """
+        parts = groups(layout, self.options.scope, delta, residual, out)
+        return Update(layout, self._blocks(parts)), state
+
+    def _blocks(self, parts: Iterable[Group]) -> list[SparseMeanBlock]:
         blocks = []
-        for group in groups(layout, self.options.scope):
-            k = num_to_keep(self.options.density, group.size)
-            chosen, value = binarize(group.view(vector), k)
+        for group in parts:
+            chosen, value = binarize(group, num_to_keep(self.options.density, group.size))
             for tensor, positions, _ in group.split(chosen):
                 shown = value if len(positions) else np.float32(0)
                 blocks.append(SparseMeanBlock(tensor.size, positions, shown))
-        return Update(layout, blocks), state
+        return blocks
 
 
-def binarize(vector: Vector, k: int) -> tuple[Positions, np.float32]:
-    """Choose the side of a float32 vector of shape (n,) whose k largest have the larger mean.
+def binarize(group: Group, k: int) -> tuple[Positions, np.float32]:
+    """Choose the side of a group whose k largest have the larger mean.
 
     Returns:
         The positions of that side and its signed mean; the positive side wins a tie.
 
+    Raises:
+        UpdateError: an entry is not finite.
+
     Source: Algorithm 2 of the SBC paper, see `Sbc` for the deviations.
     """
-    plus, minus = top_positive(vector, k), top_negative(vector, k)
+    plus, minus = top_sides(group, k)
     mean_plus, mean_minus = mean(plus.values), mean(minus.values)
     if mean_plus >= -mean_minus:
         return plus.positions, mean_plus

@@ -1,14 +1,16 @@
 """Top-k: the k entries that are farthest from zero, each as float32."""
 
+from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from fedsbc.arrays import Vector
-from fedsbc.compressors.base import CompressorOptions, SparseOptions, State, check_vector
-from fedsbc.compressors.scopes import groups
+from fedsbc.compressors.base import CompressorOptions, SparseOptions, State, check_form
+from fedsbc.compressors.scan import top_magnitudes
+from fedsbc.compressors.scopes import Group, groups
 from fedsbc.layout import Layout
-from fedsbc.selection import num_to_keep, top_magnitude
+from fedsbc.selection import num_to_keep
 from fedsbc.updates import SparseFloatBlock, Update
 
 
@@ -47,12 +49,30 @@ class TopK:
         Raises:
             UpdateError: the vector is not finite.
         """
-        check_vector(vector, layout)
+        check_form(vector, layout)
+        return Update(layout, self._blocks(groups(layout, self.options.scope, vector))), state
+
+    def compress_sum(
+        self,
+        delta: Vector,
+        residual: Vector,
+        out: Vector,
+        layout: Layout,
+        state: State,
+        generator: np.random.Generator,
+    ) -> tuple[Update, State]:
+        """Select in delta + residual, see `SummingCompressor`.
+
+        Raises:
+            UpdateError: the sum is not finite.
+        """
+        parts = groups(layout, self.options.scope, delta, residual, out)
+        return Update(layout, self._blocks(parts)), state
+
+    def _blocks(self, parts: Iterable[Group]) -> list[SparseFloatBlock]:
         blocks = []
-        for group in groups(layout, self.options.scope):
-            chosen = top_magnitude(
-                group.view(vector), num_to_keep(self.options.density, group.size)
-            )
+        for group in parts:
+            chosen = top_magnitudes(group, num_to_keep(self.options.density, group.size))
             for tensor, positions, where in group.split(chosen.positions):
                 blocks.append(SparseFloatBlock(tensor.size, positions, chosen.values[where]))
-        return Update(layout, blocks), state
+        return blocks
