@@ -60,7 +60,7 @@ def choose_beyond_one(magnitudes: Symbols, kept: _Counts) -> Choice:
         magnitudes: absolute levels that are not zero, of many tensors end to end, shape (k,).
         kept: how many of them each tensor has.
     """
-    sums = run_sums(magnitudes.astype(np.int64), kept)
+    sums = run_sums(magnitudes, kept)
     parameters = rice_parameters(kept / np.maximum(sums, 1))
     parameters[kept == 0] = 0
     bits = run_bits(magnitudes - np.uint32(1), Runs(kept, parameters))
@@ -71,7 +71,7 @@ def choose_beyond_one(magnitudes: Symbols, kept: _Counts) -> Choice:
 
 def choose_with_zeros(magnitudes: Symbols, kept: _Counts, sizes: _Counts) -> Choice:
     """Choose for levels of all entries; arguments as above, and the entries of each tensor."""
-    sums = run_sums(magnitudes.astype(np.int64), kept)
+    sums = run_sums(magnitudes, kept)
     parameters = rice_parameters(sizes / np.maximum(sums + sizes, 1))
     bits = run_bits(magnitudes, Runs(kept, parameters)) + (sizes - kept) * (1 + parameters)
     return Choice((parameters | WITH_ZEROS << 5).astype(np.uint8), bits)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedsbc.bits import rice_parameters
 from fedsbc.coding.rice import Runs, run_bits
-from fedsbc.coding.runs import Symbols
+from fedsbc.coding.runs import Symbols, steps
 
 Codes = NDArray[np.uint8]
 """One coding byte per tensor, shape (n,)."""
@@ -57,21 +57,22 @@ def gaps(positions: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.
     The first gap of a tensor is counted from -1. A negative result tells that the positions of
     a tensor are not strictly increasing.
     """
-    steps = np.diff(positions, prepend=-1) - 1
+    between = steps(positions)
     starts = (np.cumsum(counts) - counts)[counts > 0]
-    steps[starts] = positions[starts]
-    return steps
+    between[starts] = positions[starts]
+    return between
 
 
 def from_gaps(symbols: Symbols, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Undo `gaps`: return the positions, shape (k,), int64."""
-    ends = np.cumsum(symbols, dtype=np.int64)
-    ends += np.arange(len(ends))
-    starts = np.cumsum(counts) - counts
-    first = starts[counts > 0]
-    bases = np.zeros(len(counts), np.int64)
-    bases[counts > 0] = ends[first] - symbols[first]
-    return ends if len(counts) == 1 else ends - np.repeat(bases, counts)
+    filled = counts[counts > 0]
+    positions = symbols.astype(np.int64)
+    positions += 1
+    np.cumsum(positions, out=positions)
+    first = np.cumsum(filled) - filled
+    bases = positions[first] - symbols[first]
+    positions -= bases if len(filled) == 1 else np.repeat(bases, filled)
+    return positions
 
 
 def choose(symbols: Symbols, counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> Codes:

@@ -9,14 +9,21 @@ Source: Sattler et al., Sparse Binary Compression (arXiv 1805.08768), Algorithms
     deviation: the order of the bits, as said.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsbc.coding.runs import Symbols, fixed_bytes, num_bytes, pack_fixed, run_sums, unpack_fixed
+from fedsbc.coding.runs import (
+    Symbols,
+    fixed_bytes,
+    num_bytes,
+    pack_fixed,
+    run_sums,
+    steps,
+    unpack_fixed,
+)
 from fedsbc.errors import WireError
 
 
@@ -38,16 +45,22 @@ class Runs:
         return int(self.lengths.sum())
 
     @cached_property
-    def widths(self) -> list[int]:
-        """The parameters above 0 of the runs that are not empty, ascending."""
-        return [int(b) for b in np.unique(self.parameters[self.lengths > 0]) if b > 0]
+    def groups(self) -> dict[int, list[slice]]:
+        """Where the numbers with each parameter above 0 lie, parameters ascending."""
+        found: dict[int, list[slice]] = {}
+        start = 0
+        for length, parameter in zip(self.lengths.tolist(), self.parameters.tolist(), strict=True):
+            if length and parameter:
+                where = found.setdefault(parameter, [])
+                joined = where.pop().start if where and where[-1].stop == start else start
+                where.append(slice(joined, start + length))
+            start += length
+        return dict(sorted(found.items()))
 
     @property
     def remainder_bytes(self) -> int:
         """Bytes of all remainders."""
-        return sum(
-            fixed_bytes(int(self.lengths[self.parameters == b].sum()), b) for b in self.widths
-        )
+        return sum(fixed_bytes(_count(where), width) for width, where in self.groups.items())
 
     def spread(self, per_run: NDArray[np.int64]) -> NDArray[np.uint32]:
         """Repeat a value per run for each number of the run; shape (1,) if all are equal."""
@@ -56,18 +69,14 @@ class Runs:
             return used[:1].astype(np.uint32)
         return np.repeat(per_run.astype(np.uint32), self.lengths)
 
-    def slices(self, parameter: int) -> Iterator[slice]:
-        """Yield where the runs of that parameter lie, neighbours joined."""
-        chosen = (self.parameters == parameter) | (self.lengths == 0)
-        edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False)).tolist()
-        starts = np.append(0, np.cumsum(self.lengths)).tolist()
-        for first, last in zip(edges[::2], edges[1::2], strict=True):
-            yield slice(starts[first], starts[last])
+
+def _count(where: list[slice]) -> int:
+    return sum(piece.stop - piece.start for piece in where)
 
 
 def run_bits(symbols: Symbols, runs: Runs) -> NDArray[np.int64]:
     """Return the bits of each run, shape (number of runs,), int64."""
-    quotients = (symbols >> runs.spread(runs.parameters)).astype(np.int64)
+    quotients = symbols >> runs.spread(runs.parameters)
     return run_sums(quotients, runs.lengths) + runs.lengths * (1 + runs.parameters)
 
 
@@ -79,15 +88,16 @@ def encode(symbols: Symbols, runs: Runs) -> tuple[bytes, bytes]:
         runs: their lengths and parameters.
     """
     assert len(symbols) == runs.total
-    stops = np.cumsum((symbols >> runs.spread(runs.parameters)), dtype=np.int64)
-    stops += np.arange(len(stops))
-    unary = np.ones(stops[-1] + 1 if len(stops) else 0, np.uint8)
-    unary[stops] = 0
+    ends = (symbols >> runs.spread(runs.parameters)).astype(np.int64)  # of each unary part
+    ends += 1
+    np.cumsum(ends, out=ends)
+    unary = np.ones(1 + (ends[-1] if len(ends) else 0), np.uint8)
+    unary[ends] = 0
     parts = []
-    for width in runs.widths:
-        pieces = [symbols[where] for where in runs.slices(width)]
+    for width, where in runs.groups.items():
+        pieces = [symbols[piece] for piece in where]
         parts.append(pack_fixed(pieces[0] if len(pieces) == 1 else np.concatenate(pieces), width))
-    return b"".join(parts), np.packbits(unary).tobytes()
+    return b"".join(parts), np.packbits(unary[1:]).tobytes()
 
 
 def find_stops(unary: memoryview, count: int, max_bits: int) -> NDArray[np.int64]:
@@ -132,15 +142,14 @@ def decode(
         WireError: a number is too large, or padding is not zero.
     """
     assert len(stops) == runs.total
-    quotients = np.diff(stops, prepend=-1) - 1
+    quotients = steps(stops)
     parameters = runs.spread(runs.parameters)
     if (quotients > runs.spread(max_symbols >> runs.parameters)).any():
         raise WireError("a coded number is larger than the tensor allows")
     symbols = quotients.astype(np.uint32) << parameters
     start = 0
-    for width in runs.widths:
-        where = list(runs.slices(width))
-        count = sum(piece.stop - piece.start for piece in where)
+    for width, where in runs.groups.items():
+        count = _count(where)
         end = start + fixed_bytes(count, width)
         lows = unpack_fixed(remainders[start:end], count, width)
         start, used = end, 0

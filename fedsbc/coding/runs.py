@@ -118,13 +118,30 @@ def _spread(data: memoryview, count: int, width: int) -> NDArray[np.uint8]:
     return values[:count]
 
 
-def run_sums(values: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def run_sums(values: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the sum of each run of values laid end to end, shape (number of runs,).
 
     >>> run_sums(np.array([1, 2, 3]), np.array([2, 0, 1])).tolist()
     [3, 0, 3]
     """
-    totals = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(values, out=totals[1:])
-    ends = np.cumsum(lengths)
-    return np.asarray(totals[ends] - totals[ends - lengths])
+    sums = np.zeros(len(lengths), np.int64)
+    filled = lengths > 0
+    if filled.any():
+        starts = (np.cumsum(lengths) - lengths)[filled]
+        sums[filled] = np.add.reduceat(values.astype(np.int64), starts)
+    return sums
+
+
+def steps(increasing: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many whole numbers lie between each of a sequence and the one before it.
+
+    The first is counted from -1; a sequence that does not increase gives a negative number.
+
+    >>> steps(np.array([0, 1, 5])).tolist()
+    [0, 0, 3]
+    """
+    between = np.empty_like(increasing)
+    between[:1] = increasing[:1]
+    np.subtract(increasing[1:], increasing[:-1], out=between[1:])
+    between[1:] -= 1
+    return between

@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from fedsbc.coding import rice
-from fedsbc.coding.positions import Coding
-from fedsbc.coding.runs import run_sums
+from fedsbc.coding.runs import run_sums, steps
 from fedsbc.layout import Layout
 from fedsbc.payload.frame import HEADER_BYTES, Frame, unpack
 from fedsbc.payload.table import Counts
@@ -78,12 +75,11 @@ def block_bits(frame: Frame) -> BlockBits:
     table, num_blocks = frame.table, len(frame.table.kinds)
     runs = table.runs
     stops = rice.find_stops(frame.sections["unary"], runs.total, table.max_unary_bits)
-    coded = run_sums(np.diff(stops, prepend=-1), runs.lengths) + runs.lengths * runs.parameters
-    bitmap_bits = table.sizes * (table.coded(Coding.BITMAP) > 0)
+    coded = run_sums(steps(stops), runs.lengths) + runs.lengths * (1 + runs.parameters)
     scalar_bits = 0 if frame.shared else 32 * table.num_scalars
     float_bits = 32 * table.extent("floats") + 16 * table.extent("halves")
     return BlockBits(
-        position_bits=coded[:num_blocks] + bitmap_bits,
+        position_bits=coded[:num_blocks] + table.bitmap_bits,
         value_bits=coded[num_blocks:] + scalar_bits + float_bits + table.extent("negative"),
         header_bits=8 * table.header_bytes,
     )

@@ -32,16 +32,18 @@ def decode(data: bytes | memoryview, layout: Layout) -> Update:
     table = frame.table
     columns = _columns(frame)
     seed = int.from_bytes(frame.sections["seed"], "little")
+    heads = zip(
+        table.kinds.tolist(),
+        table.sizes.tolist(),
+        table.kept.tolist(),
+        table.bucket_logs.tolist(),
+        strict=True,
+    )
     blocks = []
-    for index, kind in enumerate(table.kinds.tolist()):
-        parts = Parts(
-            int(table.sizes[index]),
-            index,
-            int(table.kept[index]),
-            bucket_size=_bucket_size(table, index),
-            seed=seed,
-            **{name: column[index] for name, column in columns.items()},
-        )
+    for index, (kind, size, kept, bucket_log) in enumerate(heads):
+        own = {name: column[index] for name, column in columns.items()}
+        bucket_size = 1 << bucket_log if bucket_log else 0
+        parts = Parts(size, index, kept, bucket_size=bucket_size, seed=seed, **own)
         block = BY_CODE[kind].make(parts)
         if problem := block.problem():
             raise WireError(f"block {index}: {problem}")
@@ -49,24 +51,23 @@ def decode(data: bytes | memoryview, layout: Layout) -> Update:
     return Update(layout, blocks)
 
 
-def _bucket_size(table: Table, index: int) -> int:
-    log = int(table.bucket_logs[index])
-    return 1 << log if log else 0
-
-
 def _columns(frame: Frame) -> dict[str, list[Any]]:
-    """Return each part of every block, as views of one array per part."""
+    """Return each part of every block, as views of one array; parts that none has are absent."""
     table, sections = frame.table, frame.sections
-    found = _positions_and_levels(frame)
-    flags = unpack_flags(sections["flags"], int(table.extent("negative").sum()))
-    return {
-        "positions": found[0],
-        "magnitudes": found[1],
-        "scalars": _split(_scalars(frame), table.num_scalars),
-        "floats": _split(_numbers(sections["floats"], "<f4"), table.extent("floats")),
-        "halves": _split(_numbers(sections["halves"], "<f2"), table.extent("halves")),
-        "negative": _split(flags, table.extent("negative")),
+    num_flags = int(table.extent("negative").sum())
+    flat = {
+        "scalars": (_scalars(frame), table.num_scalars),
+        "floats": (_numbers(sections["floats"], "<f4"), table.extent("floats")),
+        "halves": (_numbers(sections["halves"], "<f2"), table.extent("halves")),
+        "negative": (unpack_flags(sections["flags"], num_flags), table.extent("negative")),
     }
+    columns = {name: _split(*part) for name, part in flat.items() if len(part[0])}
+    found, coded = _positions_and_levels(frame)
+    if table.positional.any():
+        columns["positions"] = found
+    if table.quantised.any():
+        columns["magnitudes"] = coded
+    return columns
 
 
 def _split(values: NDArray[Any], lengths: Counts) -> list[NDArray[Any]]:
@@ -109,7 +110,7 @@ def _positions_and_levels(frame: Frame) -> tuple[list[Positions], list[Symbols]]
 
 def _rice_positions(symbols: Symbols, table: Table) -> tuple[Positions, Counts]:
     """Return the Rice-coded positions of all blocks and how many each has."""
-    counts = table.coded(Coding.RICE)
+    counts = table.rice_counts
     found = positions.from_gaps(symbols, counts)
     last = found[np.cumsum(counts)[counts > 0] - 1]
     if (last >= table.sizes[counts > 0]).any():
@@ -120,7 +121,7 @@ def _rice_positions(symbols: Symbols, table: Table) -> tuple[Positions, Counts]:
 def _fill_bitmaps(frame: Frame, found: list[Positions]) -> None:
     """Put in the positions of the blocks that have a bitmap."""
     table = frame.table
-    lengths = table.sizes * (table.coded(Coding.BITMAP) > 0)
+    lengths = table.bitmap_bits
     flags: list[Flags] = _split(
         unpack_flags(frame.sections["bitmaps"], int(lengths.sum())), lengths
     )

@@ -132,7 +132,7 @@ def _choose(table: Table, gaps: Symbols, magnitudes: Symbols) -> Choices:
 def _symbols(parts: list[Parts], table: Table, gaps: Symbols) -> Symbols:
     """Return what `table.runs` cut: the Rice-coded gaps, then the levels."""
     counts = table.kept * table.positional
-    coded = table.coded(Coding.RICE)
+    coded = table.rice_counts
     if (coded != counts).any():
         gaps = gaps[np.repeat(coded > 0, counts)]
     if not table.num_levels.any():
@@ -150,9 +150,8 @@ def _symbols(parts: list[Parts], table: Table, gaps: Symbols) -> Symbols:
 
 def _bitmaps(parts: list[Parts], table: Table) -> bytes:
     """Return the bitmaps of all blocks that have one, bit after bit."""
-    chosen = table.coded(Coding.BITMAP) > 0
     flags = []
-    for index in np.flatnonzero(chosen):
+    for index in np.flatnonzero(table.bitmap_bits):
         flag = np.zeros(parts[index].size, np.bool_)
         flag[parts[index].positions] = True
         flags.append(flag)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsbc.coding.positions import Coding
 from fedsbc.coding.runs import num_bytes
 from fedsbc.errors import WireError
 from fedsbc.layout import Layout
@@ -54,14 +53,13 @@ def max_payload_bytes(layout: Layout) -> int:
 def section_bytes(table: Table, shared: bool) -> dict[str, int]:
     """Return the bytes of every section but the last, which is the rest."""
     num_scalars = table.num_scalars
-    bitmap_bits = table.sizes[table.coded(Coding.BITMAP) > 0]
     return {
         "seed": SEED_BYTES * bool(table.seeded.any()),
         "scalars": 4 * int(num_scalars.max(initial=0) if shared else num_scalars.sum()),
         "floats": 4 * int(table.extent("floats").sum()),
         "halves": 2 * int(table.extent("halves").sum()),
         "flags": num_bytes(int(table.extent("negative").sum())),
-        "bitmaps": num_bytes(int(bitmap_bits.sum())),
+        "bitmaps": num_bytes(int(table.bitmap_bits.sum())),
         "remainders": table.runs.remainder_bytes,
     }
 

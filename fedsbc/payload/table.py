@@ -92,10 +92,15 @@ class Table:
         plain = _NUM_SCALARS[self.kinds] * (self.kept > 0)
         return np.where(self.quantised, buckets, plain)
 
-    def coded(self, coding: Coding) -> Counts:
-        """Return how many positions of each block travel in that coding."""
-        chosen = self.positional & (coding_ids(self.codes) == coding) & ~self.zeros_coded
-        return np.asarray(self.kept * chosen)
+    @cached_property
+    def rice_counts(self) -> Counts:
+        """How many positions of each block are Rice-coded."""
+        return np.asarray(self.kept * (self.positional & (coding_ids(self.codes) == Coding.RICE)))
+
+    @cached_property
+    def bitmap_bits(self) -> Counts:
+        """How many bits the bitmap of each block has, 0 where there is none."""
+        return np.asarray(self.sizes * (coding_ids(self.codes) == Coding.BITMAP))
 
     @cached_property
     def zeros_coded(self) -> NDArray[np.bool_]:
@@ -111,7 +116,7 @@ class Table:
     @cached_property
     def runs(self) -> Runs:
         """The Rice runs: positions of all blocks, then levels of all blocks."""
-        lengths = np.concatenate([self.coded(Coding.RICE), self.num_levels])
+        lengths = np.concatenate([self.rice_counts, self.num_levels])
         return Runs(lengths, parameters(np.concatenate([self.codes, self.level_codes])))
 
     @cached_property
