@@ -102,7 +102,7 @@ class ActorPool:
             try:
                 replies = ray.get(ref)
             except ray.exceptions.RayActorError as error:
-                return done + self._replace(slot, f"an actor died: {_first_line(error)}")
+                return done + self._replace(slot, f"an actor died: {_last_line(error)}")
             except ray.exceptions.RayTaskError as error:
                 replies, failure = (), f"an actor failed: {error}"
             else:
@@ -149,6 +149,6 @@ class ActorPool:
             ray.kill(slot.actor)
 
 
-def _first_line(error: Exception) -> str:
+def _last_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return lines[-1] if lines else type(error).__name__
