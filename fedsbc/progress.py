@@ -74,6 +74,13 @@ class Progress:
         else:
             self._log(line)
 
+    def note(self, text: str) -> None:
+        """Show a line that stays, above the live one where there is one."""
+        if self._live is not None:
+            self._live.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, file=self._stream, flush=True)
+
     def close(self) -> None:
         """Leave the last line standing; call it however the run ended."""
         if self._live is not None:

@@ -8,6 +8,9 @@ from fedsbc.ledger import Ledger
 from fedsbc.records import RoundRecord
 from fedsbc.run_folder import RunFolder
 
+MAX_SHOWN = 3
+"""Failed clients of a round that get a line on the screen; all are in `errors.log`."""
+
 
 class Journal(Protocol):
     """Receives the events of a run."""
@@ -47,6 +50,7 @@ class RunJournal:
     def __init__(self, folder: RunFolder, progress: Progress, *, keep_payloads: bool) -> None:
         self._folder = folder
         self._progress = progress
+        self._num_failures = 0
         self._payloads = folder.path / "payloads" if keep_payloads else None
         if self._payloads:
             self._payloads.mkdir(exist_ok=True)
@@ -56,8 +60,10 @@ class RunJournal:
         who = "the server" if client_id is None else f"client {client_id}"
         head = f"round {round}, {who}"
         self._folder.append_error(f"{head}: {reason}")
-        last_line = reason.strip().splitlines()[-1]
-        self._progress.note(f"{head}: {last_line} (see {self._folder.path / 'errors.log'})")
+        self._num_failures += 1
+        if self._num_failures <= MAX_SHOWN or client_id is None:
+            last_line = reason.strip().splitlines()[-1]
+            self._progress.note(f"{head}: {last_line} (see {self._folder.path / 'errors.log'})")
 
     def payload(self, round: int, name: str, data: bytes) -> None:
         """Keep a payload where the config asks for it."""
@@ -66,5 +72,8 @@ class RunJournal:
 
     def round_done(self, record: RoundRecord, ledger: Ledger) -> None:
         """Append the record and move the progress line on."""
+        if self._num_failures > MAX_SHOWN:
+            self._progress.note(f"round {record.round}: {record.failures} clients failed in all")
+        self._num_failures = 0
         self._folder.append_round(record)
         self._progress.update(record, ledger.run_totals())
