@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsbc.bits import rice_parameters
+from fedsbc.coding.formulas import rice_parameters
 from fedsbc.coding.rice import Runs, run_bits
 from fedsbc.coding.runs import Symbols, run_sums
 

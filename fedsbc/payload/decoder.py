@@ -11,8 +11,7 @@ from fedsbc.coding.positions import Coding
 from fedsbc.coding.runs import Symbols, unpack_flags
 from fedsbc.errors import WireError
 from fedsbc.layout import Layout
-from fedsbc.payload.encoder import is_shared
-from fedsbc.payload.frame import Frame, unpack
+from fedsbc.payload.frame import Frame, is_shared, unpack
 from fedsbc.payload.parts import BY_CODE, Parts
 from fedsbc.payload.table import Counts, Table
 from fedsbc.updates import Update

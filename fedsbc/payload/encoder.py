@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedsbc.coding import levels, positions, rice
 from fedsbc.coding.positions import Codes, Coding
@@ -44,8 +43,10 @@ def encode(update: Update, choices: Choices | None = None) -> bytes:
     magnitudes = _join([p.magnitudes for p in parts], np.uint32)
     chosen = choices or _choose(table, gaps, magnitudes)
     table = replace(table, codes=chosen.codes, level_codes=chosen.level_codes)
+    if choices and (problem := table.problem()):
+        raise UpdateError(f"an update that cannot be coded as asked: {problem}")
     scalars = _join([p.scalars for p in parts], "<f4")
-    shared = is_shared(scalars, table)
+    shared = frame.is_shared(scalars, table)
     symbols = _symbols(parts, table, gaps)
     remainders, unary = rice.encode(symbols, table.runs)
     seeds = {p.seed for p, seeded in zip(parts, table.seeded, strict=True) if seeded}
@@ -62,15 +63,6 @@ def encode(update: Update, choices: Choices | None = None) -> bytes:
         "unary": unary,
     }
     return frame.pack(update.layout, table, shared, sections)
-
-
-def is_shared(scalars: NDArray[np.float32], table: Table) -> bool:
-    """Whether two or more blocks have scalars and all have the same ones, bit for bit."""
-    lengths = table.num_scalars[table.num_scalars > 0]
-    if len(lengths) < 2 or (lengths != lengths[0]).any():
-        return False
-    rows = np.ascontiguousarray(scalars, "<f4").view(np.uint32).reshape(len(lengths), -1)
-    return bool((rows == rows[0]).all())
 
 
 def _take(update: Update, index: int) -> Parts:

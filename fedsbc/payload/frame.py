@@ -4,6 +4,7 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedsbc.coding.runs import num_bytes
 from fedsbc.errors import WireError
@@ -62,6 +63,15 @@ def section_bytes(table: Table, shared: bool) -> dict[str, int]:
         "bitmaps": num_bytes(int(table.bitmap_bits.sum())),
         "remainders": table.runs.remainder_bytes,
     }
+
+
+def is_shared(scalars: NDArray[np.float32], table: Table) -> bool:
+    """Whether two or more blocks have scalars and all have the same ones, bit for bit."""
+    lengths = table.num_scalars[table.num_scalars > 0]
+    if len(lengths) < 2 or (lengths != lengths[0]).any():
+        return False
+    rows = np.ascontiguousarray(scalars, "<f4").view(np.uint32).reshape(len(lengths), -1)
+    return bool((rows == rows[0]).all())
 
 
 def pack(layout: Layout, table: Table, shared: bool, sections: dict[str, bytes]) -> bytes:

@@ -188,11 +188,12 @@ class Table:
         told = counts.view("<u4").ravel().astype(np.int64)
         kept = np.where(head.counted, told, sizes)
         table = cls(kinds, sizes, kept, codes, level_codes, bucket_logs)
-        table._check()
+        if problem := table.problem():
+            raise WireError(problem)
         return table, reader.rest
 
-    def _check(self) -> None:
-        """Refuse what `encode` never writes."""
+    def problem(self) -> str:
+        """Say what is wrong with a row, '' if every one is as an encoder may write it."""
         ids, b = coding_ids(self.codes), parameters(self.codes)
         everything = code_of(Coding.ALL)
         nothing = self.kept == 0
@@ -212,7 +213,8 @@ class Table:
         )
         for what, broken in rules:
             if broken.any():
-                raise WireError(f"block {int(np.argmax(broken))}: {what}")
+                return f"block {int(np.argmax(broken))}: {what}"
+        return ""
 
 
 class _Columns:
