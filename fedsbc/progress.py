@@ -77,7 +77,7 @@ class Progress:
     def note(self, text: str) -> None:
         """Show a line that stays, above the live one where there is one."""
         if self._live is not None:
-            self._live.console.print(text, markup=False, highlight=False)
+            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
             print(text, file=self._stream, flush=True)
 

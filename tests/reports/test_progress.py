@@ -84,6 +84,23 @@ def test_a_terminal_shows_one_line_that_is_drawn_anew(monkeypatch: pytest.Monkey
     assert drawn.replace("\x1b[?25h", "").endswith("\n")
 
 
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["log", "terminal"])
+def test_a_note_has_its_own_line_and_is_never_markup(
+    stream: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    clock = Clock()
+    with Progress(9, "sbc", stream=stream, clock=clock) as progress:
+        progress.update(record(1), totals_after(1).run_totals())
+        progress.note("round 1, client 3: [b]no[/b] " + "x" * 90)
+        progress.update(record(2), totals_after(2).run_totals())
+    plain = re.sub(r"\x1b\[[0-9?;]*[a-zA-Z]", "", stream.getvalue())
+    lines = re.split(r"[\r\n]+", plain)
+    assert "round 1, client 3: [b]no[/b] " + "x" * 90 in lines
+    assert any("2/9" in line for line in lines)
+
+
 def test_a_narrow_terminal_gets_the_figures_without_labels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
