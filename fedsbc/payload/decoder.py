@@ -12,7 +12,8 @@ from fedsbc.coding.runs import Symbols, unpack_flags
 from fedsbc.errors import WireError
 from fedsbc.layout import Layout
 from fedsbc.payload.frame import Frame, is_shared, unpack
-from fedsbc.payload.parts import BY_CODE, Parts
+from fedsbc.payload.kinds import BY_CODE
+from fedsbc.payload.parts import Parts
 from fedsbc.payload.table import Counts, Table
 from fedsbc.updates import Update
 

@@ -10,7 +10,8 @@ from fedsbc.coding.positions import Codes, Coding
 from fedsbc.coding.runs import Symbols, pack_flags
 from fedsbc.errors import UpdateError
 from fedsbc.payload import frame
-from fedsbc.payload.parts import BY_BLOCK, Parts
+from fedsbc.payload.kinds import BY_BLOCK
+from fedsbc.payload.parts import Parts
 from fedsbc.payload.table import Table
 from fedsbc.updates import Update
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from fedsbc.coding.runs import num_bytes
 from fedsbc.errors import WireError
 from fedsbc.layout import Layout
-from fedsbc.payload.parts import BY_CODE
+from fedsbc.payload import rows
+from fedsbc.payload.kinds import BY_CODE
 from fedsbc.payload.table import Counts, Table
 
 MAGIC = b"FS"
@@ -80,7 +81,7 @@ def pack(layout: Layout, table: Table, shared: bool, sections: dict[str, bytes])
     assert all(len(sections[name]) == size for name, size in expected.items()), "sections fit"
     kind = table.uniform_kind | SHARED_FLAG * shared
     head = MAGIC + bytes([VERSION, kind]) + bytes.fromhex(layout.hash)
-    body = b"".join([table.to_bytes(), *(sections[name] for name in SECTIONS)])
+    body = b"".join([rows.to_bytes(table), *(sections[name] for name in SECTIONS)])
     return b"".join([head, _checksum(head, body), body])
 
 
@@ -92,7 +93,7 @@ def unpack(data: bytes | memoryview, layout: Layout) -> Frame:
     """
     view = memoryview(data).cast("B")
     kind = _check_header(view, layout)
-    table, rest = Table.parse(view[HEADER_BYTES:], kind & ~SHARED_FLAG, sizes_of(layout))
+    table, rest = rows.parse(view[HEADER_BYTES:], kind & ~SHARED_FLAG, sizes_of(layout))
     shared = bool(kind & SHARED_FLAG)
     lengths = table.num_scalars[table.num_scalars > 0]
     if shared and (len(lengths) < 2 or (lengths != lengths[0]).any()):

@@ -1,4 +1,4 @@
-"""The table at the head of a payload: per block its kind, its codings and how much it keeps."""
+"""The table of a payload: per block its kind, its codings and how much it keeps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from fedsbc.blocks.quantised import MAX_BUCKET_LOG, MAX_LEVEL
 from fedsbc.coding import levels
 from fedsbc.coding.positions import Codes, Coding, code_of, coding_ids, parameters
 from fedsbc.coding.rice import Runs
-from fedsbc.errors import WireError
-from fedsbc.payload.parts import KINDS, Extent
+from fedsbc.payload.kinds import KINDS
+from fedsbc.payload.parts import Extent
 
 Counts = NDArray[np.int64]
 """One number per block, shape (n,)."""
@@ -146,52 +146,6 @@ class Table:
         per_row = (self.uniform_kind == 0) + self.positional + 2 * self.quantised
         return np.asarray(per_row + self.count_bytes)
 
-    def to_bytes(self) -> bytes:
-        """Return the table, column after column; see `fedsbc.payload`."""
-        counts = self.kept.astype("<u4").view(np.uint8).reshape(-1, 4)
-        columns = (
-            self.kinds if self.uniform_kind == 0 else self.kinds[:0],
-            self.codes[self.positional],
-            self.level_codes[self.quantised],
-            self.bucket_logs[self.quantised],
-            counts[np.arange(4) < self.count_bytes[:, None]],
-        )
-        return b"".join(column.tobytes() for column in columns)
-
-    @classmethod
-    def parse(cls, data: memoryview, kind: int, sizes: Counts) -> tuple["Table", memoryview]:
-        """Return the table at the head of `data`, checked, and what follows it.
-
-        Args:
-            data: the payload after the update's header.
-            kind: the kind of all blocks, or 0 if each row says its own.
-            sizes: entries of the tensors.
-
-        Raises:
-            WireError: too short, or a row that no encoder writes.
-        """
-        reader = _Columns(data)
-        rows = len(sizes)
-        kinds = reader.take(rows) if kind == 0 else np.full(rows, kind, np.uint8)
-        if not np.isin(kinds, [k.code for k in KINDS]).all():
-            raise WireError("a block is of a kind that this version does not know")
-        zeros = np.zeros(rows, np.uint8)
-        head = cls(kinds, sizes, np.zeros(rows, np.int64), zeros, zeros, zeros)
-        if head.uniform_kind != kind:
-            raise WireError("the kinds of the blocks are not written in the one possible way")
-        codes = reader.column(head.positional)
-        level_codes = reader.column(head.quantised)
-        bucket_logs = reader.column(head.quantised)
-        present = np.arange(4) < head.count_bytes[:, None]
-        counts = np.zeros((rows, 4), np.uint8)
-        counts[present] = reader.take(int(present.sum()))
-        told = counts.view("<u4").ravel().astype(np.int64)
-        kept = np.where(head.counted, told, sizes)
-        table = cls(kinds, sizes, kept, codes, level_codes, bucket_logs)
-        if problem := table.problem():
-            raise WireError(problem)
-        return table, reader.rest
-
     def problem(self) -> str:
         """Say what is wrong with a row, '' if every one is as an encoder may write it."""
         ids, b = coding_ids(self.codes), parameters(self.codes)
@@ -215,22 +169,3 @@ class Table:
             if broken.any():
                 return f"block {int(np.argmax(broken))}: {what}"
         return ""
-
-
-class _Columns:
-    """Takes bytes from the front of a payload."""
-
-    def __init__(self, data: memoryview) -> None:
-        self.rest = data
-
-    def take(self, count: int) -> Codes:
-        if count > len(self.rest):
-            raise WireError("the payload ends within the table of its blocks")
-        column = np.frombuffer(self.rest, np.uint8, count)
-        self.rest = self.rest[count:]
-        return column
-
-    def column(self, present: NDArray[np.bool_]) -> Codes:
-        values = np.zeros(len(present), np.uint8)
-        values[present] = self.take(int(np.count_nonzero(present)))
-        return values

@@ -1,0 +1,75 @@
+"""The table of a payload as bytes, column after column; see the byte table of `fedsbc.payload`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsbc.coding.positions import Codes
+from fedsbc.errors import WireError
+from fedsbc.payload.kinds import KINDS
+from fedsbc.payload.table import Counts, Table
+
+
+def to_bytes(table: Table) -> bytes:
+    """Return the table, column after column."""
+    counts = table.kept.astype("<u4").view(np.uint8).reshape(-1, 4)
+    columns = (
+        table.kinds if table.uniform_kind == 0 else table.kinds[:0],
+        table.codes[table.positional],
+        table.level_codes[table.quantised],
+        table.bucket_logs[table.quantised],
+        counts[np.arange(4) < table.count_bytes[:, None]],
+    )
+    return b"".join(column.tobytes() for column in columns)
+
+
+def parse(data: memoryview, kind: int, sizes: Counts) -> tuple[Table, memoryview]:
+    """Return the table at the head of `data`, checked, and what follows it.
+
+    Args:
+        data: the payload after the update's header.
+        kind: the kind of all blocks, or 0 if each row says its own.
+        sizes: entries of the tensors.
+
+    Raises:
+        WireError: too short, or a row that no encoder writes.
+    """
+    reader = _Columns(data)
+    rows = len(sizes)
+    kinds = reader.take(rows) if kind == 0 else np.full(rows, kind, np.uint8)
+    if not np.isin(kinds, [k.code for k in KINDS]).all():
+        raise WireError("a block is of a kind that this version does not know")
+    zeros = np.zeros(rows, np.uint8)
+    head = Table(kinds, sizes, np.zeros(rows, np.int64), zeros, zeros, zeros)
+    if head.uniform_kind != kind:
+        raise WireError("the kinds of the blocks are not written in the one possible way")
+    codes = reader.column(head.positional)
+    level_codes = reader.column(head.quantised)
+    bucket_logs = reader.column(head.quantised)
+    present = np.arange(4) < head.count_bytes[:, None]
+    counts = np.zeros((rows, 4), np.uint8)
+    counts[present] = reader.take(int(present.sum()))
+    told = counts.view("<u4").ravel().astype(np.int64)
+    kept = np.where(head.counted, told, sizes)
+    table = Table(kinds, sizes, kept, codes, level_codes, bucket_logs)
+    if problem := table.problem():
+        raise WireError(problem)
+    return table, reader.rest
+
+
+class _Columns:
+    """Takes bytes from the front of a payload."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.rest = data
+
+    def take(self, count: int) -> Codes:
+        if count > len(self.rest):
+            raise WireError("the payload ends within the table of its blocks")
+        column = np.frombuffer(self.rest, np.uint8, count)
+        self.rest = self.rest[count:]
+        return column
+
+    def column(self, present: NDArray[np.bool_]) -> Codes:
+        values = np.zeros(len(present), np.uint8)
+        values[present] = self.take(int(np.count_nonzero(present)))
+        return values
