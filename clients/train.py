@@ -12,7 +12,7 @@ from fedsbc.message import TrainReply, TrainRequest
 from fedsbc.payload import decode, encode
 from fedsbc.seeds import Stream, generator
 from fedsbc.state import ClientState, StateHome
-from fedsbc.training import TrainResult
+from fedsbc.training import TrainResult, mask_momentum
 from fedsbc.updates import DenseBlock, Update
 
 from .base import Base, base_for
@@ -58,20 +58,20 @@ def train(
 def _train_locally(
     worker: Worker, client_id: int, request: TrainRequest, base: Base, state: ClientState | None
 ) -> TrainResult:
-    rows = worker.rows(client_id)
     buffers = base.buffers
     if state is not None and "buffers" in state.arrays:
         buffers = state.arrays["buffers"]
     return worker.trainer.train(
         base.weights,
         buffers,
-        worker.data,
-        rows,
+        worker.data.train_images,
+        worker.data.y_train,
         seed=worker.config.seed,
         client_id=client_id,
         round=request.round,
         first_step=(request.round - 1) * worker.config.clients.local_steps,
         optimizer_state=_part(state, "optimizer."),
+        rows=worker.rows(client_id),
     )
 
 
@@ -114,9 +114,11 @@ def _next_state(
         arrays["pending"] = np.frombuffer(payload, np.uint8)
     if not base.is_shared:
         arrays["base"] = base.weights
-    if worker.config.model.buffers == "local" and len(result.buffers):  # type: ignore[attr-defined]
+    if worker.config.model.buffers == "local" and len(result.buffers):
         arrays["buffers"] = result.buffers
     arrays.update({f"compressor.{name}": a for name, a in compressed.state.items()})
+    if worker.config.clients.optimizer.mask_momentum:
+        mask_momentum(result.optimizer_state, compressed.update)
     arrays.update({f"optimizer.{name}": a for name, a in result.optimizer_state.items()})
     return ClientState(request.run_id, request.round, request.version, arrays)
 
@@ -124,7 +126,7 @@ def _next_state(
 def _payloads(worker: Worker, payload: bytes, result: TrainResult) -> dict[str, bytes]:
     """Return the payloads of a reply: the update, and the float buffers where they are averaged."""
     payloads = {"update": payload}
-    if worker.config.model.buffers == "average" and len(result.buffers):  # type: ignore[attr-defined]
+    if worker.config.model.buffers == "average" and len(result.buffers):
         layout = worker.model.buffer_layout
         blocks = [DenseBlock(view) for view in layout.split(result.buffers)]
         payloads["buffers"] = encode(Update(layout, blocks))

@@ -12,6 +12,7 @@ from fedsbc.layout import Layout, is_finite
 from fedsbc.ledger import Ledger
 from fedsbc.ledger_row import Direction
 from fedsbc.message import TrainReply, TrainRequest, content_bytes, unpack
+from fedsbc.network import Network, client_seconds, round_seconds
 from fedsbc.payload import PayloadBits
 
 from .aggregate import Aggregation, BlockSum
@@ -43,12 +44,14 @@ class RoundResult:
         asked: the cohort by node id.
         failures: clients asked whose update was not used.
         is_aborted: whether the model stayed as it was.
+        seconds: simulated seconds of the clients that answered.
     """
 
     round: int
     asked: dict[int, Asked]
     failures: int = 0
     is_aborted: bool = False
+    seconds: dict[int, float] = field(default_factory=dict)
 
     @property
     def used(self) -> list[Asked]:
@@ -75,6 +78,7 @@ class Rounds:
         ledger: one row per message.
         journal: told of failures and payloads.
         run_id: 16 hex digits.
+        network: links and devices of the clients, for simulated time.
         incarnation: counts the server's starts within the run, from 1.
         sent_buffers: layout of the float buffers that clients send; empty where they stay local.
     """
@@ -86,6 +90,7 @@ class Rounds:
     ledger: Ledger
     journal: Journal
     run_id: str
+    network: Network
     incarnation: int = 1
     sent_buffers: Layout = field(default_factory=lambda: Layout(()))
 
@@ -169,12 +174,33 @@ class Rounds:
             bits = bits_or_none(reply, server.layout)
             self._add_row(result.round, member.client_id, "up", bits, content_bytes(reply.content))
             return self._failed(result, asked, f"update refused: {error}")
-        member.base_version = asked.request.version
         self._add_row(
             result.round, member.client_id, "up", accepted.bits, content_bytes(reply.content)
         )
+        if self._is_late(result, asked, accepted):
+            # A straggler of the simulated network: as a late reply, read but never used.
+            result.failures += 1
+            return None
+        member.base_version = asked.request.version
         self.journal.payload(result.round, f"up-{member.client_id:05d}", accepted.payload)
         return accepted
+
+    def _is_late(self, result: RoundResult, asked: Asked, accepted: Accepted) -> bool:
+        """Note the simulated seconds of a reply and say whether they pass the deadline."""
+        client_id = asked.member.client_id
+        result.seconds[client_id] = client_seconds(
+            self.network.links[client_id],
+            accepted.bits.payload_bits,
+            asked.downlink.bits.payload_bits,
+            accepted.reply.num_steps,
+            self.server.layout.size,
+        )
+        deadline_s = self.network.deadline_s
+        return deadline_s is not None and result.seconds[client_id] > deadline_s
+
+    def simulated_s(self, result: RoundResult) -> float:
+        """Return the simulated seconds of a round; 0.0 without a network."""
+        return round_seconds(result.seconds, self.network.deadline_s)
 
     def _failed(self, result: RoundResult, asked: Asked, reason: str) -> None:
         result.failures += 1

@@ -16,6 +16,7 @@ from fedsbc.errors import ConfigError, RunError
 from fedsbc.experiment import downstream_compressor
 from fedsbc.layout import Layout
 from fedsbc.ledger import Ledger
+from fedsbc.network import build
 from fedsbc.records import RoundRecord
 
 from .exchange import Exchange
@@ -129,6 +130,7 @@ class CompressedStrategy(Strategy):
             ledger,
             self._journal,
             run_id,
+            network=build(self.config.network, self.config.seed, self.config.clients.count),
             sent_buffers=buffer_layout if is_sent else Layout(()),
         )
 
@@ -167,7 +169,7 @@ class CompressedStrategy(Strategy):
             train_loss=played.train_loss,
             up_bits=after.up.payload_bits - before.up.payload_bits,
             down_bits=after.down.payload_bits - before.down.payload_bits,
-            simulated_s=0.0,
+            simulated_s=rounds.simulated_s(played),
             wall_s=time.monotonic() - started,
             participants=len(played.used),
             failures=played.failures,

@@ -66,13 +66,7 @@ COMPONENTS = (
     ),
     Component(("upstream",), "name", "fedsbc.compressors"),
     Component(("downstream",), "name", "fedsbc.compressors", default={"name": "none"}),
-    Component(
-        ("network",),
-        "profile",
-        "fedsbc.config.schema",
-        "network_options_for",
-        default={"profile": "none"},
-    ),
+    Component(("network",), "profile", "fedsbc.network", default={"profile": "none"}),
 )
 """Inner components come before those that hold them."""
 

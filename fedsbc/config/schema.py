@@ -8,6 +8,8 @@ from fedsbc.compressors.base import CompressorOptions
 from fedsbc.data.base import DataOptions
 from fedsbc.data.partition_options import PartitionOptions
 from fedsbc.errors import ConfigError
+from fedsbc.models.base import ModelOptions
+from fedsbc.network.options import NetworkOptions
 from fedsbc.options import Fraction, NonNegativeFloat, Options, PositiveFloat, PositiveInt
 
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
@@ -151,27 +153,6 @@ class DebugConfig(Options):
     keep_payloads: bool = False
 
 
-class NetworkConfig(Options):
-    """The links of the clients.
-
-    Attributes:
-        profile: `none`: time is not simulated.
-    """
-
-    profile: Literal["none"] = "none"
-
-
-def network_options_for(profile: str) -> type[Options]:
-    """Return the options class of a network profile.
-
-    Raises:
-        ConfigError: there is no such profile.
-    """
-    if profile != "none":
-        raise ConfigError(f"unknown network profile `{profile}`, known: none")
-    return NetworkConfig
-
-
 class Config(Options):
     """A whole run.
 
@@ -188,7 +169,7 @@ class Config(Options):
     name: RunName
     seed: Seed = 0
     data: SerializeAsAny[DataConfig]
-    model: SerializeAsAny[Options]
+    model: SerializeAsAny[ModelOptions]
     clients: ClientsConfig
     rounds: PositiveInt
     participation: Participation = 1.0
@@ -196,7 +177,7 @@ class Config(Options):
     upstream: SerializeAsAny[CompressorOptions]
     downstream: SerializeAsAny[CompressorOptions]
     residual: ResidualConfig = ResidualConfig()
-    network: SerializeAsAny[Options]
+    network: SerializeAsAny[NetworkOptions]
     engine: EngineConfig = EngineConfig()
     transport: Literal["shared", "wire"] = "shared"
     failures: FailuresConfig = FailuresConfig()
