@@ -7,10 +7,10 @@ from pydantic import Field, SerializeAsAny, model_validator
 from fedsbc.compressors.base import CompressorOptions
 from fedsbc.data.base import DataOptions
 from fedsbc.data.partition_options import PartitionOptions
-from fedsbc.errors import ConfigError
 from fedsbc.models.base import ModelOptions
 from fedsbc.network.options import NetworkOptions
 from fedsbc.options import Fraction, NonNegativeFloat, Options, PositiveFloat, PositiveInt
+from fedsbc.training import OptimizerOptions, ScheduleOptions
 
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 """Names a folder: a letter or digit, then letters, digits and `.`, `_`, `-`; 100 at most."""
@@ -46,8 +46,8 @@ class ClientsConfig(Options):
     count: PositiveInt
     local_steps: PositiveInt
     batch_size: PositiveInt
-    optimizer: SerializeAsAny[Options]
-    schedule: SerializeAsAny[Options]
+    optimizer: SerializeAsAny[OptimizerOptions]
+    schedule: SerializeAsAny[ScheduleOptions]
 
 
 class ResidualConfig(Options):
