@@ -157,6 +157,8 @@ class SeededBlock(Bitwise):
 
     def problem(self) -> str:
         """Say what makes the values unfit to be sent; '' if nothing does."""
+        if not 0 <= self.seed < 2**64:
+            return f"the seed {self.seed} does not have 64 bits"
         return "" if is_finite(self.values) else "a value is not finite"
 
 

@@ -13,7 +13,7 @@ from fedsbc.payload import frame
 from fedsbc.payload.kinds import BY_BLOCK
 from fedsbc.payload.parts import Parts
 from fedsbc.payload.table import Table
-from fedsbc.updates import Update
+from fedsbc.updates import SeededBlock, Update
 
 
 class Choices(NamedTuple):
@@ -72,6 +72,8 @@ def _take(update: Update, index: int) -> Parts:
     if problem := block.problem():
         name = update.layout.tensors[index].name
         raise UpdateError(f"tensor '{name}' cannot be sent: {problem}")
+    if isinstance(block, SeededBlock) and block.index != index:
+        raise UpdateError(f"the block of tensor {index} draws as tensor {block.index} does")
     return Parts(block.size, index, block.num_kept, **BY_BLOCK[type(block)].take(block))
 
 
