@@ -36,7 +36,7 @@ class FlatModel:
         """Re-bind the parameters and float buffers of `module`, keeping their values.
 
         Raises:
-            ConfigError: a parameter or a persistent float buffer is not float32.
+            ConfigError: a parameter is frozen, or it or a persistent float buffer is not float32.
         """
         self.module = module.to(device)
         self.device = torch.device(device)
@@ -114,6 +114,13 @@ def as_tensor(array: NDArray[Any]) -> torch.Tensor:
         return torch.from_numpy(array)
 
 
+def to_array(flat: torch.Tensor, out: Vector | None = None) -> Vector:
+    """Copy a flat float32 tensor of shape (size,) into `out`, or into a new aligned vector."""
+    out = aligned_vector(len(flat)) if out is None else out
+    torch.from_numpy(out).copy_(flat)
+    return out
+
+
 def split_tensor(flat: torch.Tensor, layout: Layout) -> list[torch.Tensor]:
     """Return one shaped view per tensor of a flat tensor of shape (d,)."""
     return [flat[spec.slice].view(spec.shape) for spec in layout.tensors]
@@ -126,6 +133,8 @@ def _bind(
     for name, tensor in tensors.items():
         if tensor.dtype != torch.float32:
             raise ConfigError(f"{name} is {tensor.dtype}, but models are float32 throughout")
+        if isinstance(tensor, nn.Parameter) and not tensor.requires_grad:
+            raise ConfigError(f"{name} is a frozen parameter: make it a buffer of the module")
     flat = _flat_tensor(layout.size, device)
     for tensor, view in zip(tensors.values(), split_tensor(flat, layout), strict=True):
         view.copy_(tensor.detach())
@@ -151,9 +160,5 @@ def _copy(source: Vector, flat: torch.Tensor) -> None:
 
 
 def _to_numpy(flat: torch.Tensor) -> Vector:
-    """Return the memory of a CPU tensor, or a host copy of a device tensor, aligned."""
-    if flat.device.type == "cpu":
-        return flat.numpy()
-    host = aligned_vector(len(flat))
-    torch.from_numpy(host).copy_(flat)
-    return host
+    """Return the memory of a CPU tensor, or a host copy of a device tensor."""
+    return flat.numpy() if flat.device.type == "cpu" else to_array(flat)
