@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from fedsbc.evaluation import evaluate as evaluate_model
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from fedsbc.errors import RunError
+from fedsbc.evaluation import evaluate as evaluate_model
 from fedsbc.experiment import experiment_hash
 from fedsbc.message import (
     EvaluateReply,

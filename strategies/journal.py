@@ -2,9 +2,8 @@
 
 from typing import Protocol
 
-from fedsbc.progress import Progress
-
 from fedsbc.ledger import Ledger
+from fedsbc.progress import Progress
 from fedsbc.records import RoundRecord
 from fedsbc.run_folder import RunFolder
 

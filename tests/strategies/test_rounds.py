@@ -68,8 +68,9 @@ def run_with_deltas(config, tmp_path, **options):
 @pytest.mark.parametrize("scope", ["tensor", "model"])
 def test_what_was_sent_plus_the_residual_is_the_sum_of_changes(tmp_path, scheme, scope):
     # pitfall 14
-    config = small(f"upstream.name={scheme}", f"upstream.scope={scope}", "rounds=20",
-                   "participation=0.5")
+    config = small(
+        f"upstream.name={scheme}", f"upstream.scope={scope}", "rounds=20", "participation=0.5"
+    )
     strategy, notes, summed, states, _ = run_with_deltas(config, tmp_path)
     layout = strategy.outcome.server.layout
     run_id = next(iter(FileHomes(states)))
@@ -116,7 +117,8 @@ def test_identity_equals_averaging_the_weights():
 def reference(config, model, *, of_weights: bool = False) -> torch.Tensor:
     """Plain federated averaging, with torch's own layers, loss and backward."""
     from fedsbc.data import partition
-    from fedsbc.training import batches
+    from fedsbc.seeds import Stream, generator
+    from fedsbc.training.batches import batches
 
     data = load(config.data)
     x, y = data.train_tensors()
@@ -127,13 +129,13 @@ def reference(config, model, *, of_weights: bool = False) -> torch.Tensor:
         total = torch.zeros_like(server)
         for client in range(8):
             flat.copy_(server)
-            for batch in batches(
-                len(parts[client]), 10, 3, seed=config.seed, client_id=client, round=round
-            ):
+            draws = generator(config.seed, Stream.BATCHES, client, round)
+            order = batches(len(parts[client]), 10, draws, join_single=False)
+            for batch, _ in zip(order, range(3), strict=False):
                 picked = torch.from_numpy(parts[client][batch])
                 loss = torch.nn.functional.cross_entropy(model.module(x[picked]), y[picked])
                 grads = torch.autograd.grad(loss, list(model.module.parameters()))
-                flat -= 0.05 * torch.cat([grad.reshape(-1) for grad in grads])
+                flat.add_(torch.cat([grad.reshape(-1) for grad in grads]), alpha=-0.05)
             total += flat if of_weights else flat - server
         server = total / 8 if of_weights else server + total / 8
     return server
@@ -162,7 +164,6 @@ def is_hello(message: Message) -> bool:
 def test_all_clients_fail_and_the_model_is_untouched():
     # pitfall 10
     config = small("failures.client_timeout_s=0.2", "failures.abort_after=2")
-    model, _ = initial(config)
     notes = Notes()
     grid = LocalGrid(config, fault=lambda m: None if is_hello(m) else "drop-request")
     with pytest.raises(RunError, match="2 rounds in a row could not be used"):
@@ -214,10 +215,10 @@ def test_a_bad_update_is_refused_and_discarded():
     notes = Notes()
 
     def poison(reply):
-        if reply.has_content() and reply.content[FIELDS]["kind"] == "train-reply":
-            if reply.content[FIELDS]["client_id"] == 4:
-                array = reply.content[ARRAYS]["update"]
-                array.data = array.data[:-1]
+        fields = reply.content[FIELDS]
+        if fields["kind"] == "train-reply" and fields["client_id"] == 4:
+            array = reply.content[ARRAYS]["update"]
+            array.data = array.data[:-1]
         return reply
 
     strategy = play(config, LocalGrid(config, change=poison), notes)
