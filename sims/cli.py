@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 import typer.core
 
+from sims.bench.compressors import compressors_command
 from sims.commands.compare import compare_command
 from sims.commands.run import run_command
 from sims.errors import exit_status
@@ -27,6 +28,10 @@ app = typer.Typer(
 )
 app.command("run")(run_command)
 app.command("compare")(compare_command)
+
+bench = typer.Typer(help="Benchmarks: what things cost on this machine.", no_args_is_help=True)
+bench.command("compressors")(compressors_command)
+app.add_typer(bench, name="bench")
 
 
 def _version(wanted: bool) -> None:

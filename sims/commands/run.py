@@ -38,13 +38,15 @@ def run_command(
         raise
     except Exception as error:
         raise unexpected(error, folder) from error
-    _print_table(folder)
+    _report(folder)
 
 
-def _print_table(folder: Path) -> None:
-    """Print the run's line of figures, and where the rest is."""
-    from fedsbc.report import table
+def _report(folder: Path) -> None:
+    """Write the run's report, and print its line of figures."""
+    from fedsbc.report import table, write_report
     from fedsbc.run_folder import RunFolder
 
-    typer.echo(table([RunFolder.open(folder)]))
-    typer.echo(f"Run folder: {folder}")
+    runs = [RunFolder.open(folder)]
+    write_report(runs, folder / "report.html")
+    typer.echo(table(runs))
+    typer.echo(f"Report: {folder / 'report.html'}")
