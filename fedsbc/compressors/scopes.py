@@ -58,28 +58,33 @@ class Group:
                     np.add(self.delta[where], self.residual[where], out=chunk)
             yield start, chunk
 
+    def read(self) -> Vector:
+        """Add up all of the group and return the sum.
+
+        Raises:
+            UpdateError: an entry is not finite.
+        """
+        for start, chunk in self.chunks():
+            if not np.isfinite(chunk).all():
+                bad = int(np.flatnonzero(~np.isfinite(chunk))[0])
+                raise not_finite(self.tensors, start + bad, chunk[bad])
+        return self.out
+
     def split(self, positions: Positions) -> Iterator[tuple[TensorSpec, Positions, slice]]:
         """Share out sorted positions within the group among its tensors.
 
         Yields:
             each tensor, its positions within the tensor, and where they were in `positions`.
         """
+        if len(self.tensors) == 1:
+            yield self.tensors[0], positions, slice(None)
+            return
         starts = [tensor.offset - self.tensors[0].offset for tensor in self.tensors]
         bounds = [*np.searchsorted(positions, starts).tolist(), len(positions)]
         for tensor, start, low, high in zip(
             self.tensors, starts, bounds[:-1], bounds[1:], strict=True
         ):
             yield tensor, positions[low:high] - start, slice(low, high)
-
-    def check_finite(self, positions: Positions, values: Vector) -> None:
-        """Refuse a group whose entries at the positions, shape (m,), are not all finite.
-
-        Raises:
-            UpdateError: names the first such entry and its tensor.
-        """
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            raise not_finite(self.tensors, int(positions[bad[0]]), values[bad[0]])
 
 
 def groups(

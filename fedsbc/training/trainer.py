@@ -19,10 +19,10 @@ from fedsbc.flat_model import FlatModel, to_array
 from fedsbc.seeds import Stream, generator, torch_seed
 from fedsbc.training.batches import Rows, Samples, as_samples, batches, num_batches, take
 from fedsbc.training.determinism import make_deterministic
-from fedsbc.training.gradients import AutogradGradient
 from fedsbc.training.optimizer_options import OptimizerOptions
 from fedsbc.training.optimizers import State, make
 from fedsbc.training.schedules import ScheduleOptions
+from fedsbc.training.sequential import gradient_of
 
 BUFFER_PREFIX = "buffer."
 """Before the names of integer buffers in a client's state."""
@@ -93,7 +93,7 @@ class Trainer:
         self._model, self._batch_size = model, clients.batch_size
         self._local_steps, self._local_epochs = clients.local_steps, local_epochs
         self._lr, self._schedule = clients.optimizer.lr, clients.schedule
-        self._gradient = AutogradGradient(model)
+        self._gradient = gradient_of(model)
         self._optimizer = make(clients.optimizer, model.flat_weights, model.gradient)
         self._norms = [m for m in model.module.modules() if isinstance(m, NORMS)]
         self._integers = {name: b.clone() for name, b in model.integer_buffers.items()}
