@@ -113,8 +113,8 @@ def mean(values: Vector) -> np.float32:
     """
     if len(values) == 0:
         return np.float32(0)
-    total = np.cumsum(values, dtype=np.float64)[-1]  # strictly from left to right, unlike np.sum
-    return np.float32(total / len(values))
+    sums = np.add.accumulate(values.astype(np.float64))  # from left to right, unlike np.sum
+    return np.float32(sums[-1] / len(values))
 
 
 def _take(vector: Vector, positions: Positions) -> Selected:

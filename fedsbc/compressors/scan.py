@@ -20,11 +20,8 @@ from fedsbc.updates import Positions
 SMALL_ENTRIES = 2048
 """Up to this many entries the plain path is faster."""
 
-WORD = 8
-"""Flags, one byte each, that are looked at together."""
-
 Words: TypeAlias = NDArray[np.uint64]
-"""Eight flags each, shape (m,)."""
+"""Eight flags of one byte each, shape (m,); looked at together."""
 
 Limits: TypeAlias = tuple[np.float32, np.float32]
 """A low limit, at most 0, and a high one, at least 0; zero leaves nothing of its side out."""
@@ -38,8 +35,10 @@ def top_sides(group: Group, k: int) -> tuple[Selected, Selected]:
     Raises:
         UpdateError: an entry is not finite.
     """
+    group = _in_cache(group)
     if group.size <= SMALL_ENTRIES:
-        return top_positive(group.read(), k), top_negative(group.out, k)
+        _check_finite(group, group.out)
+        return top_positive(group.out, k), top_negative(group.out, k)
     low, high = _limits(np.sort(_sample(group)), k, group.size)
     found = _outside(group, low, high)
     plus = _refine(found, largest(found.values, k))
@@ -59,14 +58,30 @@ def top_magnitudes(group: Group, k: int) -> Selected:
     Raises:
         UpdateError: an entry is not finite.
     """
+    group = _in_cache(group)
     if group.size <= SMALL_ENTRIES:
-        return top_magnitude(group.read(), k)
+        _check_finite(group, group.out)
+        return top_magnitude(group.out, k)
     _, high = _limits(np.sort(np.abs(_sample(group))), k, group.size)
     found = _outside(group, -high, high)
     chosen = _refine(found, largest(np.abs(found.values), k))
     if len(chosen.positions) < k and high > 0:
         chosen = top_magnitude(group.out, k)
     return chosen
+
+
+def _in_cache(group: Group) -> Group:
+    """Add up a group of one chunk at once, so that its sample comes from the cache."""
+    return group.added() if group.size <= CHUNK_ENTRIES else group
+
+
+def _check_finite(group: Group, values: Vector, positions: Positions | None = None) -> None:
+    """Refuse values, shape (m,), that are not all finite; all of the group without positions."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        bad = int(finite.argmin())
+        entry = bad if positions is None else int(positions[bad])
+        raise not_finite(group.tensors, entry, values[bad])
 
 
 def _sample(group: Group) -> Vector:
@@ -111,25 +126,23 @@ def _outside(group: Group, low: np.float32, high: np.float32) -> Selected:
         flags[len(chunk) :] = False
         every = flags.view(np.uint64)
         hits = where(every != 0)
-        indices.append(hits + start // WORD)
+        indices.append(hits + (start >> 3))
         words.append(every[hits])
     positions = _unpack(np.concatenate(indices), np.concatenate(words))
     values = group.out[positions]
-    bad = where(~np.isfinite(values))
-    if len(bad):
-        raise not_finite(group.tensors, int(positions[bad[0]]), values[bad[0]])
+    _check_finite(group, values, positions)
     return Selected(positions, values)
 
 
 def _whole_words(size: int) -> int:
-    """Round up to whole words."""
-    return -(-size // WORD) * WORD
+    """Round up to a multiple of 8."""
+    return (size + 7) & -8
 
 
 def _unpack(indices: Positions, words: Words) -> Positions:
     """Return where flags are true, from the words that have any and their indices, shape (m,)."""
     within = where(words.view(np.bool_))
-    positions: Positions = indices[within // WORD] * WORD + within % WORD
+    positions: Positions = (indices[within >> 3] << 3) + (within & 7)
     return positions
 
 

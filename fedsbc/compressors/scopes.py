@@ -45,8 +45,7 @@ class Group:
         """Return every stride-th entry of the sum; to be called before the chunks are read."""
         if self.residual is None:
             return self.delta[::stride]
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.delta[::stride] + self.residual[::stride]
+        return self.delta[::stride] + self.residual[::stride]
 
     def chunks(self) -> Iterator[tuple[int, Vector]]:
         """Add up chunk by chunk and yield (start, sum) of each; to be read once, to the end."""
@@ -54,21 +53,14 @@ class Group:
             where = slice(start, start + CHUNK_ENTRIES)
             chunk = self.out[where]
             if self.residual is not None:
-                with np.errstate(over="ignore", invalid="ignore"):
-                    np.add(self.delta[where], self.residual[where], out=chunk)
+                np.add(self.delta[where], self.residual[where], out=chunk)
             yield start, chunk
 
-    def read(self) -> Vector:
-        """Add up all of the group and return the sum.
-
-        Raises:
-            UpdateError: an entry is not finite.
-        """
-        for start, chunk in self.chunks():
-            if not np.isfinite(chunk).all():
-                bad = int(np.flatnonzero(~np.isfinite(chunk))[0])
-                raise not_finite(self.tensors, start + bad, chunk[bad])
-        return self.out
+    def added(self) -> "Group":
+        """Add up all of the group and return it as the sum alone."""
+        for _ in self.chunks():
+            pass
+        return Group(self.tensors, self.out, self.out)
 
     def split(self, positions: Positions) -> Iterator[tuple[TensorSpec, Positions, slice]]:
         """Share out sorted positions within the group among its tensors.

@@ -58,9 +58,9 @@ def section_bytes(table: Table, shared: bool) -> dict[str, int]:
     return {
         "seed": SEED_BYTES * bool(table.seeded.any()),
         "scalars": 4 * int(num_scalars.max(initial=0) if shared else num_scalars.sum()),
-        "floats": 4 * int(table.extent("floats").sum()),
-        "halves": 2 * int(table.extent("halves").sum()),
-        "flags": num_bytes(int(table.extent("negative").sum())),
+        "floats": 4 * int(table.num_floats.sum()),
+        "halves": 2 * int(table.num_halves.sum()),
+        "flags": num_bytes(int(table.num_signs.sum())),
         "bitmaps": num_bytes(int(table.bitmap_bits.sum())),
         "remainders": table.runs.remainder_bytes,
     }

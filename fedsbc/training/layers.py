@@ -30,11 +30,12 @@ class Linear:
     def __init__(self, module: nn.Linear) -> None:
         self._weight, self._weight_gradient = _bound(module.weight)
         self._bias, self._bias_gradient = _bound(module.bias)
+        self._transposed = self._weight.t()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return x W' + b."""
         self._x = x
-        return torch.addmm(self._bias, x, self._weight.t())
+        return torch.addmm(self._bias, x, self._transposed)
 
     def backward(self, gradient: torch.Tensor, is_first: bool) -> torch.Tensor:
         """Write the gradients of W and b, and return that of x."""

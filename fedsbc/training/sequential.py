@@ -26,7 +26,6 @@ class SequentialGradient:
         self._layers, self._trained = layers, layers[num_idle:]
         self._minus_one = torch.tensor([[-1.0]])
 
-    @torch.no_grad()
     def __call__(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the mean cross entropy of a batch, and fill the model's flat gradient."""
         for layer in self._layers:
@@ -34,7 +33,8 @@ class SequentialGradient:
         log_shares = torch.log_softmax(x, 1)
         loss = functional.nll_loss(log_shares, y)
         gradient = log_shares.exp_()
-        gradient.scatter_add_(1, y[:, None], self._minus_one.expand(len(y), 1)).div_(len(y))
+        gradient.scatter_add_(1, y.unsqueeze(1), self._minus_one.expand(len(y), 1))
+        gradient.mul_(1 / len(y))
         for layer in reversed(self._trained):
             gradient = layer.backward(gradient, layer is self._trained[0])
         return loss

@@ -18,7 +18,7 @@ from fedsbc.arrays import Vector, aligned_vector
 from fedsbc.flat_model import FlatModel, to_array
 from fedsbc.seeds import Stream, generator, torch_seed
 from fedsbc.training.batches import Rows, Samples, as_samples, batches, num_batches, take
-from fedsbc.training.determinism import make_deterministic
+from fedsbc.training.determinism import make_deterministic, seed_torch
 from fedsbc.training.optimizer_options import OptimizerOptions
 from fedsbc.training.optimizers import State, make
 from fedsbc.training.schedules import ScheduleOptions
@@ -175,21 +175,21 @@ class Trainer:
             buffer.copy_(self._integers[name] if saved is None else torch.from_numpy(saved))
         self._optimizer.reset(state)
         self._model.module.train()
-        torch.manual_seed(torch_seed(seed, Stream.TORCH, client_id, round))
+        seed_torch(torch_seed(seed, Stream.TORCH, client_id, round), self._model.device)
 
     def _run(
         self, x: torch.Tensor, y: torch.Tensor, chosen: Iterable[Rows], first_step: int
     ) -> float:
         """Take one step for each batch of rows, and return the sum of their losses."""
-        device = self._model.device
-        total = torch.zeros((), dtype=torch.float64, device=device)
+        device, losses = self._model.device, []
         for step, batch in enumerate(chosen, first_step):
             for norm in self._norms:
                 norm.train(len(batch) > 1)
             rows = torch.from_numpy(batch).to(x.device)
-            total += self._gradient(take(x, rows).to(device), y.index_select(0, rows).to(device))
+            samples, labels = take(x, rows).to(device), y.index_select(0, rows).to(device)
+            losses.append(self._gradient(samples, labels))
             self._optimizer.step(self._lr * self._schedule.factor(step))
-        return float(total)
+        return float(torch.stack(losses).double().sum())
 
     def _state(self) -> State:
         """Return what the client keeps."""

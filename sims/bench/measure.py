@@ -82,11 +82,11 @@ class Bench:
         """Decode the payload and accumulate it."""
         payload.decode(self.data, self.layout).add_to(self.spare)
 
-    def torch_step(self) -> None:
-        """Make the same step through `torch.topk`."""
+    def torch_step(self) -> bytes:
+        """Make the same step through `torch.topk`; return its payload."""
         options = self.compressor.options
         assert isinstance(options, SparseOptions)
-        sbc_step(self.work, self.residual, self.layout, options.density)
+        return sbc_step(self.work, self.residual, self.layout, options.density)
 
     def has_twin(self) -> bool:
         """Whether there is a step through `torch.topk` to compare with."""
@@ -100,7 +100,7 @@ class Bench:
             name: name of the input.
             num_repeats: how often; the first round, which warms up, is not counted.
         """
-        parts = [self.copy, self.step, self.decode]
+        parts: list[Callable[[], object]] = [self.copy, self.step, self.decode]
         parts += [self.torch_step] if self.has_twin() else []
         rounds = [[self._time_ms(part) for part in parts] for _ in range(num_repeats + 1)]
         copy_ms, step_ms, decode_ms, *rest = (
@@ -121,7 +121,7 @@ class Bench:
             torch_ms=rest[0] if rest else None,
         )
 
-    def _time_ms(self, part: Callable[[], None]) -> float:
+    def _time_ms(self, part: Callable[[], object]) -> float:
         np.copyto(self.work, self.delta)
         start = time.perf_counter()
         part()
