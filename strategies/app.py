@@ -51,6 +51,7 @@ def run(grid: Grid, config: Config, folder: RunFolder) -> Summary:
     started = time.monotonic()
     model = FlatModel(models.build(config.model, config.seed))
     data_set = data.load(config.data)
+    models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
     if config.record.deltas:
         (folder.path / "deltas").mkdir()  # engines on this machine write there
     progress = Progress(config.rounds, config.name)
