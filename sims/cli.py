@@ -11,6 +11,7 @@ import typer
 import typer.core
 
 from sims.bench.compressors import compressors_command
+from sims.bench.engine import engine_command
 from sims.commands.compare import compare_command
 from sims.commands.inspect import inspect_command
 from sims.commands.run import run_command
@@ -33,6 +34,7 @@ app.command("inspect")(inspect_command)
 
 bench = typer.Typer(help="Benchmarks: what things cost on this machine.", no_args_is_help=True)
 bench.command("compressors")(compressors_command)
+bench.command("engine")(engine_command)
 app.add_typer(bench, name="bench")
 
 

@@ -110,6 +110,10 @@ class Processes:
         path = self.folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
+    def status(self, name: str) -> int | None:
+        """Return the exit status of a program that was started, None while it runs."""
+        return self._running[name].poll()
+
     def check(self, name: str) -> None:
         """Raise if a program has ended.
 
