@@ -10,10 +10,10 @@ from flwr.app import Context
 from numpy.typing import NDArray
 
 from fedsbc import data, models
-from fedsbc.config import Config, from_json, to_json
+from fedsbc.config import Config
 from fedsbc.data import partition
 from fedsbc.errors import ConfigError
-from fedsbc.experiment import config_of, upstream_compressor
+from fedsbc.experiment import CONFIG_KEYS, config_of, upstream_compressor
 from fedsbc.flat_model import FlatModel
 from fedsbc.partition_files import read_parts
 from fedsbc.state import StateHome
@@ -59,14 +59,14 @@ class Worker:
 
 
 @functools.lru_cache(maxsize=1)
-def _worker(experiment_json: str, partition_file: str) -> Worker:
-    return Worker(from_json(experiment_json), Path(partition_file) if partition_file else None)
+def _worker(run_config: tuple[tuple[str, str], ...], partition_file: str) -> Worker:
+    return Worker(config_of(dict(run_config)), Path(partition_file) if partition_file else None)
 
 
 def worker_of(context: Context) -> Worker:
     """Return this process's worker for the experiment of a context; built at the first call."""
-    experiment = config_of(context.run_config)
-    return _worker(to_json(experiment), str(context.node_config.get("partition-file", "")))
+    run_config = tuple((key, str(context.run_config.get(key) or "")) for key in CONFIG_KEYS)
+    return _worker(run_config, str(context.node_config.get("partition-file", "")))
 
 
 def client_id_of(context: Context) -> int:

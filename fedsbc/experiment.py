@@ -17,6 +17,9 @@ from fedsbc.compressors import Compressor
 from fedsbc.config import Config
 from fedsbc.errors import ConfigError
 
+CONFIG_KEYS = ("experiment", "config", "set")
+"""The keys of a run config that say what is run."""
+
 
 def config_of(run_config: Mapping[str, object]) -> Config:
     """Return the config that a Flower run config names.
@@ -60,7 +63,16 @@ def experiment_hash(experiment: Config) -> str:
     it lasts change no bytes of a round, and are left out.
     """
     tree = experiment.model_dump(mode="json")
-    for key in ("engine", "transport", "record", "debug", "checkpoint", "rounds", "name", "network"):
+    for key in (
+        "engine",
+        "transport",
+        "record",
+        "debug",
+        "checkpoint",
+        "rounds",
+        "name",
+        "network",
+    ):
         tree.pop(key)
     return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -48,6 +48,7 @@ class Slot:
         self.durable = durable
         self._map: mmap.mmap | None = None
         self._inode = -1
+        self._header: tuple[bytes, dict[str, Any]] = (b"", {})
 
     def _mapped(self) -> mmap.mmap | None:
         """Return the current mapping; another process may have replaced the file."""
@@ -67,8 +68,10 @@ class Slot:
         if mapped is None or mapped[:4] != MAGIC:
             return None
         (length,) = struct.unpack("<I", mapped[4:8])
-        header: dict[str, Any] = json.loads(mapped[8 : 8 + length])
-        return header
+        text = mapped[8 : 8 + length]
+        if text != self._header[0]:
+            self._header = text, json.loads(text)
+        return self._header[1]
 
     def arrays(self, header: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Return the arrays of a slot as read-only views of the mapped file."""

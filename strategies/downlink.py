@@ -1,11 +1,17 @@
 """A request with the weights that it needs: really inside, or in shared memory and counted."""
 
-from dataclasses import replace
 from typing import TypeVar
 
 from flwr.app import RecordDict
 
-from fedsbc.message import EvaluateRequest, TrainRequest, content_bytes, pack, predicted_bytes
+from fedsbc.message import (
+    EvaluateRequest,
+    TrainRequest,
+    content_bytes,
+    pack,
+    predicted_bytes,
+    set_field,
+)
 
 from .server import Downlink, Server
 
@@ -29,8 +35,10 @@ class Sender:
     def content(self, request: Request, downlink: Downlink) -> tuple[RecordDict, int]:
         """Return the content to send, and the bytes that count for the ledger."""
         if self._is_shared:
-            num_bytes = predicted_bytes(request, downlink.payload_bytes)
-            return pack(replace(request, content="shared")), num_bytes
+            content = pack(request)
+            num_bytes = predicted_bytes(content, downlink.payload_bytes)
+            set_field(content, "content", "shared")
+            return content, num_bytes
         content = pack(request, {name: self._payload(name) for name in downlink.payload_bytes})
         return content, content_bytes(content)
 

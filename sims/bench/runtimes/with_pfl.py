@@ -1,6 +1,6 @@
 """The same FedAvg job on the PyPI package `pfl`, for a Python that has it.
 
-    torchrun --standalone --nproc-per-node 2 -m runtimes.with_pfl JOB.json
+torchrun --standalone --nproc-per-node 2 -m runtimes.with_pfl JOB.json
 """
 
 import sys
@@ -9,7 +9,7 @@ import torch
 from pfl.aggregate.simulate import SimulatedBackend
 from pfl.algorithm.base import NNAlgorithmParams
 from pfl.algorithm.federated_averaging import FederatedAveraging
-from pfl.callback import TrainingProcessCallback
+from pfl.callback.base import TrainingProcessCallback
 from pfl.data.dataset import Dataset
 from pfl.data.federated_dataset import FederatedDataset
 from pfl.data.sampling import get_user_sampler
