@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedsbc import data, models
 from fedsbc.config import Config
 from fedsbc.data import partition
+from fedsbc.data.mapped import read_train
 from fedsbc.errors import ConfigError
 from fedsbc.experiment import CONFIG_KEYS, config_of, upstream_compressor
 from fedsbc.flat_model import FlatModel
@@ -32,12 +33,16 @@ class Worker:
     Args:
         experiment: the resolved config.
         partition_file: `.npy` files of rows per client, made by the engine; None to split here.
+        data_dir: folder of the train set, made by the engine for all processes of a machine; None
+            to load it here.
     """
 
-    def __init__(self, experiment: Config, partition_file: Path | None) -> None:
+    def __init__(
+        self, experiment: Config, partition_file: Path | None = None, data_dir: Path | None = None
+    ) -> None:
         torch.set_num_threads(1)  # one and two threads give different bytes
         self.config = experiment
-        self.data = data.load(experiment.data)
+        self.data = read_train(data_dir) if data_dir else data.load(experiment.data)
         self.model = FlatModel(models.build(experiment.model, experiment.seed))
         self.trainer = Trainer(self.model, experiment.clients)
         self.compressor = upstream_compressor(experiment)
@@ -59,14 +64,15 @@ class Worker:
 
 
 @functools.lru_cache(maxsize=1)
-def _worker(run_config: tuple[tuple[str, str], ...], partition_file: str) -> Worker:
-    return Worker(config_of(dict(run_config)), Path(partition_file) if partition_file else None)
+def _worker(run_config: tuple[tuple[str, str], ...], *paths: str) -> Worker:
+    return Worker(config_of(dict(run_config)), *(Path(path) if path else None for path in paths))
 
 
 def worker_of(context: Context) -> Worker:
     """Return this process's worker for the experiment of a context; built at the first call."""
     run_config = tuple((key, str(context.run_config.get(key) or "")) for key in CONFIG_KEYS)
-    return _worker(run_config, str(context.node_config.get("partition-file", "")))
+    paths = (str(context.node_config.get(key, "")) for key in ("partition-file", "data-dir"))
+    return _worker(run_config, *paths)
 
 
 def client_id_of(context: Context) -> int:

@@ -7,19 +7,21 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from fedsbc import data, models
 from fedsbc.config import Config, to_json
-from fedsbc.data import partition
+from fedsbc.data import DataSet, partition
+from fedsbc.data.mapped import write_train
 from fedsbc.errors import ConfigError
 from fedsbc.partition_files import write_parts
 from fedsbc.records import Summary
 from fedsbc.run_folder import RunFolder
 from fedsbc.state_files import SharedWeights
 
-from .resources import fit_actors, this_machine
+from .resources import describe_fit, fit_actors, this_machine
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -50,16 +52,25 @@ def run(config: Config, out: Path) -> Summary:
             f"engine.kind: {config.engine.kind!r} is not started by `fedsbc run`; "
             "use `flwr run .` for Flower's own runtime"
         )
-    num_actors = fit_actors(config, this_machine())
+    num_actors = fit_actors(config, this_machine(config))
+    print(describe_fit(config, num_actors), file=sys.stderr)
     data_set = data.load(config.data)
     models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
+    # Ray and its actors start while this process deals the data and imports what a server needs.
+    with _scratch_folder(out) as scratch, ThreadPoolExecutor(1) as background:
+        prepared = background.submit(_prepare, config, data_set, scratch)
+        del data_set
+        with _ray(num_actors, config):
+            return _serve(config, out, scratch, num_actors, prepared)
+
+
+def _prepare(config: Config, data_set: DataSet, scratch: Path) -> None:
+    """Write what the actors map: the train set and its partition."""
     parts = partition.split(
         config.data.partition, data_set.y_train, config.clients.count, config.seed
     )
-    with _scratch_folder(out) as scratch:
-        write_parts(scratch / "partition.npy", parts)
-        with _ray(num_actors, config):
-            return _serve(config, out, scratch, num_actors)
+    write_parts(scratch / "partition.npy", parts)
+    write_train(scratch, data_set)
 
 
 @contextlib.contextmanager
@@ -98,12 +109,12 @@ def _ray(num_actors: int, config: Config) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _serve(config: Config, out: Path, scratch: Path, num_actors: int) -> Summary:
-    """Start the actors and call the ServerApp on a Grid of them."""
+def _serve(
+    config: Config, out: Path, scratch: Path, num_actors: int, prepared: "Future[None]"
+) -> Summary:
+    """Start the actors and call the ServerApp on a Grid of them once the data are there."""
     import ray
     from flwr.app import Context, RecordDict
-
-    from strategies.app import app
 
     from .actor import ClientActor
     from .flower_private import RUN_ID, SERVER_NODE_ID, identify_server
@@ -114,6 +125,7 @@ def _serve(config: Config, out: Path, scratch: Path, num_actors: int) -> Summary
     run_config = {"experiment": to_json(config), "out": str(out)}
     node_config: dict[str, Any] = {
         "partition-file": str(scratch / "partition.npy"),
+        "data-dir": str(scratch),
         "state-dir": str(scratch / "state"),
     }
     if config.record.deltas:
@@ -128,6 +140,9 @@ def _serve(config: Config, out: Path, scratch: Path, num_actors: int) -> Summary
     )
     grid = RayGrid(pool, num_actors, config.clients.count, SharedWeights(scratch / "state"))
     try:
+        from strategies.app import app  # while the actors import the same
+
+        prepared.result()
         app(grid, Context(RUN_ID, SERVER_NODE_ID, {}, RecordDict(), run_config))
     finally:
         pool.close()
