@@ -83,9 +83,9 @@ def _compress_sum(
     state: State,
     generator: np.random.Generator,
 ) -> tuple[Update, State]:
-    """Compress delta + residual and leave the sum in `total`."""
-    if isinstance(compressor, SummingCompressor):
-        return compressor.compress_sum(delta, residual, total, layout, state, generator)
-    with np.errstate(over="ignore", invalid="ignore"):  # the compressor refuses what overflows
+    """Compress delta + residual and leave the sum in `total`; what overflows is refused."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(compressor, SummingCompressor):
+            return compressor.compress_sum(delta, residual, total, layout, state, generator)
         np.add(delta, residual, out=total)
     return compressor.compress(total, layout, state, generator)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedsbc.arrays import Vector
 from fedsbc.updates import Positions
@@ -93,11 +94,16 @@ def largest(keys: Vector, k: int) -> Positions:
     rank = len(keys) - k
     threshold = np.partition(keys, rank)[rank] if rank > 0 else np.float32(0)
     if threshold <= 0:
-        return np.flatnonzero(keys > 0)
+        return where(keys > 0)
     chosen = keys > threshold
-    ties = np.flatnonzero(keys == threshold)
+    ties = where(keys == threshold)
     chosen[ties[: k - np.count_nonzero(chosen)]] = True
-    return np.flatnonzero(chosen)
+    return where(chosen)
+
+
+def where(flags: NDArray[np.bool_]) -> Positions:
+    """Return the positions at which flags, shape (n,), are true; leaner than `np.flatnonzero`."""
+    return flags.nonzero()[0]
 
 
 def mean(values: Vector) -> np.float32:
@@ -107,8 +113,8 @@ def mean(values: Vector) -> np.float32:
     """
     if len(values) == 0:
         return np.float32(0)
-    total = np.cumsum(values, dtype=np.float64)[-1]  # strictly from left to right, unlike np.sum
-    return np.float32(total / len(values))
+    sums = np.add.accumulate(values.astype(np.float64))  # from left to right, unlike np.sum
+    return np.float32(sums[-1] / len(values))
 
 
 def _take(vector: Vector, positions: Positions) -> Selected:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsbc.arrays import Vector
+from fedsbc.layout import is_finite
 
 Positions = NDArray[np.int64]
 """Strictly increasing entry numbers within one tensor, shape (k,), dtype int64."""
@@ -56,3 +57,9 @@ def chunks(size: int) -> Iterator[slice]:
     """Cut `size` entries into slices that are small enough for temporaries in the cache."""
     for start in range(0, size, _CHUNK):
         yield slice(start, min(start + _CHUNK, size))
+
+
+def finite_problem(values: Vector) -> str:
+    """Say that a float32 value is not finite; '' if all are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return "" if is_finite(values) else "a value is not finite"

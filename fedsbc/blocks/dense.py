@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsbc.arrays import Vector
-from fedsbc.blocks.base import Bitwise, chunks
-from fedsbc.layout import is_finite
+from fedsbc.blocks.base import Bitwise, chunks, finite_problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class DenseBlock(Bitwise):
 
     def problem(self) -> str:
         """Say what makes the values unfit to be sent; '' if nothing does."""
-        return "" if is_finite(self.values) else "a value is not finite"
+        return finite_problem(self.values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from fedsbc.arrays import Vector
-from fedsbc.blocks.base import Bitwise, Flags, Positions
+from fedsbc.blocks.base import Bitwise, Flags, Positions, finite_problem
 from fedsbc.coding.sampling import sample_positions
-from fedsbc.layout import is_finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +119,7 @@ class SparseFloatBlock(_AtPositions):
 
     def problem(self) -> str:
         """Say what makes the values unfit to be sent; '' if nothing does."""
-        return "" if is_finite(self.values) else "a value is not finite"
+        return finite_problem(self.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +158,7 @@ class SeededBlock(Bitwise):
         """Say what makes the values unfit to be sent; '' if nothing does."""
         if not 0 <= self.seed < 2**64:
             return f"the seed {self.seed} does not have 64 bits"
-        return "" if is_finite(self.values) else "a value is not finite"
+        return finite_problem(self.values)
 
 
 def _mean_problem(mean: np.float32, used: int, above: float, below: float = math.inf) -> str:

@@ -92,6 +92,8 @@ class SummingCompressor(Compressor, Protocol):
     ) -> tuple[Update, State]:
         """Compress delta + residual just as `compress` would, and write the sum to `out`.
 
+        The caller has numpy's warnings of overflow turned off: the sum is looked at anyway.
+
         Args:
             delta: the change, float32, shape (d,); read only.
             residual: float32, shape (d,); read only.

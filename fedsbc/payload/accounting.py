@@ -77,9 +77,9 @@ def block_bits(frame: Frame) -> BlockBits:
     stops = rice.find_stops(frame.sections["unary"], runs.total, table.max_unary_bits)
     coded = run_sums(steps(stops), runs.lengths) + runs.lengths * (1 + runs.parameters)
     scalar_bits = 0 if frame.shared else 32 * table.num_scalars
-    float_bits = 32 * table.extent("floats") + 16 * table.extent("halves")
+    float_bits = 32 * table.num_floats + 16 * table.num_halves
     return BlockBits(
         position_bits=coded[:num_blocks] + table.bitmap_bits,
-        value_bits=coded[num_blocks:] + scalar_bits + float_bits + table.extent("negative"),
+        value_bits=coded[num_blocks:] + scalar_bits + float_bits + table.num_signs,
         header_bits=8 * table.header_bytes,
     )

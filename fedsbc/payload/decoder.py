@@ -54,12 +54,12 @@ def decode(data: bytes | memoryview, layout: Layout) -> Update:
 def _columns(frame: Frame) -> dict[str, list[Any]]:
     """Return each part of every block, as views of one array; parts that none has are absent."""
     table, sections = frame.table, frame.sections
-    num_flags = int(table.extent("negative").sum())
+    num_flags = int(table.num_signs.sum())
     flat = {
         "scalars": (_scalars(frame), table.num_scalars),
-        "floats": (_numbers(sections["floats"], "<f4"), table.extent("floats")),
-        "halves": (_numbers(sections["halves"], "<f2"), table.extent("halves")),
-        "negative": (unpack_flags(sections["flags"], num_flags), table.extent("negative")),
+        "floats": (_numbers(sections["floats"], "<f4"), table.num_floats),
+        "halves": (_numbers(sections["halves"], "<f2"), table.num_halves),
+        "negative": (unpack_flags(sections["flags"], num_flags), table.num_signs),
     }
     columns = {name: _split(*part) for name, part in flat.items() if len(part[0])}
     found, coded = _positions_and_levels(frame)

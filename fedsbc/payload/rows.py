@@ -5,8 +5,7 @@ from numpy.typing import NDArray
 
 from fedsbc.coding.positions import Codes
 from fedsbc.errors import WireError
-from fedsbc.payload.kinds import KINDS
-from fedsbc.payload.table import Counts, Table
+from fedsbc.payload.table import KNOWN_KINDS, Counts, Table
 
 
 def to_bytes(table: Table) -> bytes:
@@ -36,7 +35,7 @@ def parse(data: memoryview, kind: int, sizes: Counts) -> tuple[Table, memoryview
     reader = _Columns(data)
     rows = len(sizes)
     kinds = reader.take(rows) if kind == 0 else np.full(rows, kind, np.uint8)
-    if not np.isin(kinds, [k.code for k in KINDS]).all():
+    if not KNOWN_KINDS[kinds].all():
         raise WireError("a block is of a kind that this version does not know")
     zeros = np.zeros(rows, np.uint8)
     head = Table(kinds, sizes, np.zeros(rows, np.int64), zeros, zeros, zeros)

@@ -1,6 +1,5 @@
 """The table of a payload: per block its kind, its codings and how much it keeps."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,12 +16,13 @@ from fedsbc.payload.parts import Extent
 Counts = NDArray[np.int64]
 """One number per block, shape (n,)."""
 
-_NUM_CODES = 1 + max(kind.code for kind in KINDS)
+_KEPT, _ALL = int(Extent.KEPT), int(Extent.ALL)
+_RICE, _BITMAP = int(Coding.RICE), int(Coding.BITMAP)
 
 
 def _lookup(attribute: str) -> NDArray[np.int64]:
-    """Return an attribute of every kind, indexed by its code."""
-    column = np.zeros(_NUM_CODES, np.int64)
+    """Return an attribute of every kind, indexed by its code; 0 for a code of none."""
+    column = np.zeros(256, np.int64)
     for kind in KINDS:
         column[kind.code] = getattr(kind, attribute)
     return column
@@ -30,6 +30,8 @@ def _lookup(attribute: str) -> NDArray[np.int64]:
 
 _EXTENTS = {name: _lookup(name) for name in ("positions", "floats", "halves", "negative")}
 _COUNTED, _QUANTISED, _NUM_SCALARS = map(_lookup, ("counted", "quantised", "num_scalars"))
+KNOWN_KINDS = _lookup("code") > 0
+"""Whether a kind has that code, shape (256,)."""
 _SEEDED = _COUNTED & (_EXTENTS["positions"] == Extent.NONE)
 
 
@@ -62,7 +64,7 @@ class Table:
     @cached_property
     def positional(self) -> NDArray[np.bool_]:
         """Which blocks have coded positions."""
-        return np.asarray(_EXTENTS["positions"][self.kinds] == Extent.KEPT)
+        return np.asarray(_EXTENTS["positions"][self.kinds] == _KEPT)
 
     @cached_property
     def quantised(self) -> NDArray[np.bool_]:
@@ -79,10 +81,25 @@ class Table:
         """Which blocks draw their positions from the update's seed."""
         return np.asarray(_SEEDED[self.kinds] > 0)
 
-    def extent(self, part: str) -> Counts:
-        """Return how many numbers of a part ('floats', 'halves', 'negative') each block has."""
+    def _extent(self, part: str) -> Counts:
+        """Return how many numbers of a part each block has."""
         extents = _EXTENTS[part][self.kinds]
-        return np.where(extents == Extent.ALL, self.sizes, (extents > 0) * self.kept)
+        return np.asarray((extents == _ALL) * self.sizes + (extents == _KEPT) * self.kept)
+
+    @cached_property
+    def num_floats(self) -> Counts:
+        """How many float32 each block has."""
+        return self._extent("floats")
+
+    @cached_property
+    def num_halves(self) -> Counts:
+        """How many float16 each block has."""
+        return self._extent("halves")
+
+    @cached_property
+    def num_signs(self) -> Counts:
+        """How many sign bits each block has."""
+        return self._extent("negative")
 
     @cached_property
     def num_scalars(self) -> Counts:
@@ -95,12 +112,12 @@ class Table:
     @cached_property
     def rice_counts(self) -> Counts:
         """How many positions of each block are Rice-coded."""
-        return np.asarray(self.kept * (self.positional & (coding_ids(self.codes) == Coding.RICE)))
+        return np.asarray(self.kept * (self.positional & (coding_ids(self.codes) == _RICE)))
 
     @cached_property
     def bitmap_bits(self) -> Counts:
         """How many bits the bitmap of each block has, 0 where there is none."""
-        return np.asarray(self.sizes * (coding_ids(self.codes) == Coding.BITMAP))
+        return np.asarray(self.sizes * (coding_ids(self.codes) == _BITMAP))
 
     @cached_property
     def zeros_coded(self) -> NDArray[np.bool_]:
@@ -151,10 +168,10 @@ class Table:
         ids, b = coding_ids(self.codes), parameters(self.codes)
         everything = code_of(Coding.ALL)
         nothing = self.kept == 0
-        rules: Sequence[tuple[str, NDArray[np.bool_]]] = (
+        rules = (
             ("more entries kept than there are", self.kept > self.sizes),
             ("an unknown coding of positions", ids > max(Coding)),
-            ("a parameter for a coding without one", (ids != Coding.RICE) & (b > 0)),
+            ("a parameter for a coding without one", (ids != _RICE) & (b > 0)),
             ("a Rice parameter too large", (b > 0) & ((1 << np.maximum(b - 1, 0)) >= self.sizes)),
             ("a coding for no position", nothing & ((self.codes > 0) | (self.level_codes > 0))),
             (
@@ -165,7 +182,8 @@ class Table:
             ("an unknown coding of levels", ~levels.is_known(self.level_codes)),
             ("a bucket size out of range", self.bucket_logs > MAX_BUCKET_LOG),
         )
-        for what, broken in rules:
-            if broken.any():
-                return f"block {int(np.argmax(broken))}: {what}"
-        return ""
+        broken = np.array([rule for _, rule in rules])
+        if not broken.any():
+            return ""
+        rule, block = np.argwhere(broken)[0]
+        return f"block {block}: {rules[rule][0]}"

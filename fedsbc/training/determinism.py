@@ -15,3 +15,14 @@ def make_deterministic(device: torch.device) -> None:
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def seed_torch(seed: int, device: torch.device) -> None:
+    """Seed torch's global generator, and that of the device.
+
+    `torch.manual_seed` would prepare a seed for each kind of accelerator there could be, which
+    takes longer than a step of a small model.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)

@@ -15,14 +15,14 @@ import torch
 from torch import nn
 
 from fedsbc.arrays import Vector, aligned_vector
-from fedsbc.flat_model import FlatModel, to_array
+from fedsbc.flat_model import FlatModel, as_tensor, to_array
 from fedsbc.seeds import Stream, generator, torch_seed
 from fedsbc.training.batches import Rows, Samples, as_samples, batches, num_batches, take
-from fedsbc.training.determinism import make_deterministic
-from fedsbc.training.gradients import AutogradGradient
+from fedsbc.training.determinism import make_deterministic, seed_torch
 from fedsbc.training.optimizer_options import OptimizerOptions
 from fedsbc.training.optimizers import State, make
 from fedsbc.training.schedules import ScheduleOptions
+from fedsbc.training.sequential import gradient_of
 
 BUFFER_PREFIX = "buffer."
 """Before the names of integer buffers in a client's state."""
@@ -93,7 +93,7 @@ class Trainer:
         self._model, self._batch_size = model, clients.batch_size
         self._local_steps, self._local_epochs = clients.local_steps, local_epochs
         self._lr, self._schedule = clients.optimizer.lr, clients.schedule
-        self._gradient = AutogradGradient(model)
+        self._gradient = gradient_of(model)
         self._optimizer = make(clients.optimizer, model.flat_weights, model.gradient)
         self._norms = [m for m in model.module.modules() if isinstance(m, NORMS)]
         self._integers = {name: b.clone() for name, b in model.integer_buffers.items()}
@@ -172,24 +172,24 @@ class Trainer:
         self._model.load(base, buffers)
         for name, buffer in self._model.integer_buffers.items():
             saved = state.get(BUFFER_PREFIX + name)
-            buffer.copy_(self._integers[name] if saved is None else torch.from_numpy(saved))
+            buffer.copy_(self._integers[name] if saved is None else as_tensor(saved))
         self._optimizer.reset(state)
         self._model.module.train()
-        torch.manual_seed(torch_seed(seed, Stream.TORCH, client_id, round))
+        seed_torch(torch_seed(seed, Stream.TORCH, client_id, round), self._model.device)
 
     def _run(
         self, x: torch.Tensor, y: torch.Tensor, chosen: Iterable[Rows], first_step: int
     ) -> float:
         """Take one step for each batch of rows, and return the sum of their losses."""
-        device = self._model.device
-        total = torch.zeros((), dtype=torch.float64, device=device)
+        device, losses = self._model.device, []
         for step, batch in enumerate(chosen, first_step):
             for norm in self._norms:
                 norm.train(len(batch) > 1)
             rows = torch.from_numpy(batch).to(x.device)
-            total += self._gradient(take(x, rows).to(device), y.index_select(0, rows).to(device))
+            samples, labels = take(x, rows).to(device), y.index_select(0, rows).to(device)
+            losses.append(self._gradient(samples, labels))
             self._optimizer.step(self._lr * self._schedule.factor(step))
-        return float(total)
+        return float(torch.stack(losses).double().sum())
 
     def _state(self) -> State:
         """Return what the client keeps."""

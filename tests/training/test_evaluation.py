@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional
 
 from fedsbc.evaluation import evaluate
-from fedsbc.training import options_for_optimizer
+from fedsbc.training import options_for_optimizer, options_for_schedule
 
 
 def test_accuracy_and_loss_are_those_of_one_batch(bench, digits):
@@ -42,8 +42,9 @@ def test_no_samples_are_no_division_by_zero(bench, digits):
 
 
 def test_lenet5_caffe_learns_digits(bench, digits):
-    optimizer = options_for_optimizer("sgd")(lr=0.02, momentum=0.9)
-    b = bench("lenet5-caffe", batch_size=20, local_epochs=2, optimizer=optimizer)
+    sgd = options_for_optimizer("sgd")(lr=0.1, momentum=0.5)
+    schedule = options_for_schedule("cosine")(steps=200)
+    b = bench("lenet5-caffe", batch_size=40, local_epochs=2, schedule=schedule, optimizer=sgd)
     result = b.train(digits, rows=range(4000))
     b.model.load(b.base + result.delta)
     found = evaluate(b.model, digits.test_images, digits.y_test)

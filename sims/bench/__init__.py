@@ -1,0 +1,1 @@
+"""Benchmarks: what things cost, always beside a yardstick taken in the same run."""
