@@ -16,6 +16,8 @@ from fedsbc.errors import RunError
 from fedsbc.evaluation import evaluate as evaluate_model
 from fedsbc.experiment import experiment_hash
 from fedsbc.message import (
+    CLIENT_ERROR,
+    NEEDS_FULL_MODEL,
     EvaluateReply,
     EvaluateRequest,
     Hello,
@@ -25,12 +27,9 @@ from fedsbc.message import (
     unpack,
 )
 
-from .base import base_for
+from .base import NeedsFullModelError, base_for
 from .train import train as train_round
 from .worker import LOCK, client_id_of, home_of, worker_of
-
-CLIENT_ERROR = 1000
-"""Code of an error reply whose reason is a traceback of ours."""
 
 LAST = 2**31
 """A round after every other: `load` before it finds the newest state."""
@@ -45,6 +44,8 @@ def _reply(handler: Handler, message: Message, context: Context) -> Message:
     try:
         with LOCK:
             content = handler(message, context)
+    except NeedsFullModelError as error:
+        return Message(Error(NEEDS_FULL_MODEL, str(error)), reply_to=message)
     except Exception:  # whatever a client does wrong must reach the server, with its traceback
         return Message(Error(CLIENT_ERROR, traceback.format_exc()), reply_to=message)
     return Message(content, reply_to=message)

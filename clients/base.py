@@ -11,6 +11,10 @@ from fedsbc.payload import decode
 from fedsbc.state import ClientState, StateHome
 
 
+class NeedsFullModelError(RunError):
+    """This client cannot come to the version that is asked for; the server sends it whole."""
+
+
 @dataclass(frozen=True)
 class Base:
     """The server's model of one version, as this client has it.
@@ -39,7 +43,8 @@ def base_for(
 
     Raises:
         WireError: a payload is not one of ours.
-        RunError: the weights cannot be had; the server then sends the full model.
+        NeedsFullModelError: the base is unknown, lost, newer or another one.
+        RunError: the engine does not share that version.
     """
     if request.content == "shared":
         shared = home.base_weights(request.version)
@@ -69,7 +74,7 @@ def _caught_up(
     """Apply the payloads of base_version + 1 .. version that this client has not applied yet."""
     if state is None or not request.base_version <= state.base_version <= request.version:
         held = -1 if state is None else state.base_version
-        raise RunError(
+        raise NeedsFullModelError(
             f"holds version {held}, but the payloads lead from {request.base_version} to "
             f"{request.version}: needs the full model"
         )
@@ -85,7 +90,7 @@ def _caught_up(
 def _check_model(request: TrainRequest, base: Base) -> None:
     found = model_sha256(base.weights, base.buffers)[:16]
     if found != request.model:
-        raise RunError(
+        raise NeedsFullModelError(
             f"model of version {request.version} has hash {found}, the server's is "
             f"{request.model}: needs the full model"
         )

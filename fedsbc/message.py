@@ -27,6 +27,12 @@ STYPE = "fedsbc.v1"
 
 FIELDS, ARRAYS = "fedsbc", "arrays"
 
+CLIENT_ERROR = 1000
+"""Code of an error reply whose reason is a traceback of ours."""
+
+NEEDS_FULL_MODEL = 1002
+"""Code of an error reply of a client whose base is unknown, lost, newer or another one."""
+
 Content = Literal["shared", "full", "payloads"]
 """How the server's weights reach a client: by shared memory, whole, or as missed payloads."""
 

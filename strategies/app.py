@@ -4,8 +4,6 @@ import time
 from pathlib import Path
 
 import torch
-from fedsbc.evaluation import evaluate
-from fedsbc.progress import Progress
 from flwr.app import ArrayRecord, Context, MetricRecord
 from flwr.serverapp import Grid, ServerApp
 
@@ -13,9 +11,11 @@ from fedsbc import data, models
 from fedsbc.arrays import Vector
 from fedsbc.config import Config, to_yaml
 from fedsbc.data import DataSet
+from fedsbc.evaluation import evaluate
 from fedsbc.experiment import config_of
 from fedsbc.flat_model import FlatModel
 from fedsbc.layout import Layout
+from fedsbc.progress import Progress
 from fedsbc.records import Summary
 from fedsbc.run_folder import RunFolder, named_tensors
 
@@ -51,6 +51,7 @@ def run(grid: Grid, config: Config, folder: RunFolder) -> Summary:
     started = time.monotonic()
     model = FlatModel(models.build(config.model, config.seed))
     data_set = data.load(config.data)
+    models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
     if config.record.deltas:
         (folder.path / "deltas").mkdir()  # engines on this machine write there
     progress = Progress(config.rounds, config.name)

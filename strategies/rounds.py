@@ -11,7 +11,7 @@ from fedsbc.errors import RunError, UpdateError, WireError
 from fedsbc.layout import Layout, is_finite
 from fedsbc.ledger import Ledger
 from fedsbc.ledger_row import Direction
-from fedsbc.message import TrainReply, TrainRequest, content_bytes, unpack
+from fedsbc.message import NEEDS_FULL_MODEL, TrainReply, TrainRequest, content_bytes, unpack
 from fedsbc.network import Network, client_seconds, round_seconds
 from fedsbc.payload import PayloadBits
 
@@ -163,6 +163,8 @@ class Rounds:
         """Check one reply; what cannot be used is a failure, and bad updates are discarded."""
         if reply.has_error():
             reason = reply.error.reason or f"Flower error {reply.error.code}"
+            if reply.error.code == NEEDS_FULL_MODEL:
+                asked.member.base_version = -1
             return self._failed(result, asked, reason)
         member, server = asked.member, self.server
         try:

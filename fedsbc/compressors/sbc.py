@@ -1,17 +1,15 @@
 """Sparse binary compression: the k largest entries of one sign, all replaced by their mean."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from fedsbc.arrays import Vector
-from fedsbc.compressors.base import CompressorOptions, SparseOptions, State, check_form
-from fedsbc.compressors.scan import top_sides
-from fedsbc.compressors.scopes import Group, groups
-from fedsbc.layout import Layout
-from fedsbc.selection import mean, num_to_keep
-from fedsbc.updates import Positions, SparseMeanBlock, Update
+from fedsbc.compressors.base import CompressorOptions, SparseOptions
+from fedsbc.compressors.scopes import Group
+from fedsbc.compressors.selecting import SelectingCompressor
+from fedsbc.selection import mean
+from fedsbc.updates import Positions, SparseMeanBlock
 
 
 class SbcOptions(SparseOptions):
@@ -24,8 +22,10 @@ class SbcOptions(SparseOptions):
     name: Literal["sbc"] = "sbc"
 
 
-class Sbc:
+class Sbc(SelectingCompressor):
     """Send the positions of the k largest or of the k lowest entries, and one signed mean.
+
+    With `scope: model` all blocks that send anything have the same mean.
 
     Source: Sattler et al., "Sparse Binary Compression: Towards Distributed Deep Learning with
     minimal Communication" (arXiv 1805.08768), Algorithm 2. Deviations: exactly k entries where
@@ -39,48 +39,12 @@ class Sbc:
     def __init__(self, options: SbcOptions) -> None:
         self.options = options
 
-    def init_state(self, layout: Layout) -> State:
-        """Return no state."""
-        return {}
-
-    def compress(
-        self, vector: Vector, layout: Layout, state: State, generator: np.random.Generator
-    ) -> tuple[Update, State]:
-        """Binarise a float32 vector of shape (d,); one `SparseMeanBlock` per tensor.
-
-        With `scope: model` all blocks that send anything have the same mean.
-
-        Raises:
-            UpdateError: the vector is not finite.
-        """
-        check_form(vector, layout)
-        return Update(layout, self._blocks(groups(layout, self.options.scope, vector))), state
-
-    def compress_sum(
-        self,
-        delta: Vector,
-        residual: Vector,
-        out: Vector,
-        layout: Layout,
-        state: State,
-        generator: np.random.Generator,
-    ) -> tuple[Update, State]:
-        """Binarise delta + residual, see `SummingCompressor`.
-
-        Raises:
-            UpdateError: the sum is not finite.
-        """
-        parts = groups(layout, self.options.scope, delta, residual, out)
-        return Update(layout, self._blocks(parts)), state
-
-    def _blocks(self, parts: Iterable[Group]) -> list[SparseMeanBlock]:
-        blocks = []
-        for group in parts:
-            chosen, value = binarize(group, num_to_keep(self.options.density, group.size))
-            for tensor, positions, _ in group.split(chosen):
-                shown = value if len(positions) else np.float32(0)
-                blocks.append(SparseMeanBlock(tensor.size, positions, shown))
-        return blocks
+    def blocks(self, group: Group, k: int) -> Iterator[SparseMeanBlock]:
+        """Yield one `SparseMeanBlock` per tensor, see `SelectingCompressor`."""
+        chosen, value = binarize(group, k)
+        for tensor, positions, _ in group.split(chosen):
+            shown = value if len(positions) else np.float32(0)
+            yield SparseMeanBlock(tensor.size, positions, shown)
 
 
 def binarize(group: Group, k: int) -> tuple[Positions, np.float32]:
@@ -94,7 +58,7 @@ def binarize(group: Group, k: int) -> tuple[Positions, np.float32]:
 
     Source: Algorithm 2 of the SBC paper, see `Sbc` for the deviations.
     """
-    plus, minus = top_sides(group, k)
+    plus, minus = group.top_sides(k)
     mean_plus, mean_minus = mean(plus.values), mean(minus.values)
     if mean_plus >= -mean_minus:
         return plus.positions, mean_plus

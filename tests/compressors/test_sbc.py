@@ -8,7 +8,7 @@ import pytest
 
 from fedsbc.compressors import make
 from fedsbc.compressors.sbc import SbcOptions, binarize
-from fedsbc.compressors.scopes import Group
+from fedsbc.compressors.scan import Sum
 from fedsbc.layout import Layout
 from fedsbc.selection import num_to_keep
 
@@ -28,7 +28,7 @@ def compress(vector, layout, **options):
 def test_golden(case):
     vector = np.array(case["vector"], np.float32)
     assert num_to_keep(case["density"], len(vector)) == case["k"]
-    positions, mean = binarize(Group.of(vector), case["k"])
+    positions, mean = binarize(Sum.of(vector), case["k"])
     assert positions.tolist() == case["positions"]
     assert positions.dtype == np.int64
     assert mean.tobytes() == np.float32(case["mean"]).tobytes()
@@ -52,5 +52,5 @@ def test_scope_model_selects_once_and_shares_the_mean():
 
 def test_the_mean_is_summed_in_index_order():
     vector = np.array([1, *[2**-53] * 1024], np.float32)
-    _, mean = binarize(Group.of(vector), len(vector))
+    _, mean = binarize(Sum.of(vector), len(vector))
     assert mean == np.float32(1 / 1025)

@@ -8,10 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedsbc.compressors import scan, scopes
+from fedsbc.compressors import scan
 from fedsbc.compressors.sbc import binarize
-from fedsbc.compressors.scan import top_magnitudes, top_sides
-from fedsbc.compressors.scopes import Group
+from fedsbc.compressors.scan import Sum
 from fedsbc.errors import UpdateError
 from fedsbc.selection import mean, num_to_keep, top_magnitude, top_negative, top_positive
 
@@ -53,7 +52,6 @@ def tiny_chunks(monkeypatch):
     """Let small vectors take the path of large ones: sampled, in many chunks."""
     monkeypatch.setattr(scan, "SMALL_ENTRIES", 0)
     monkeypatch.setattr(scan, "CHUNK_ENTRIES", 16)
-    monkeypatch.setattr(scopes, "CHUNK_ENTRIES", 16)
 
 
 @patient
@@ -81,8 +79,8 @@ def test_plain_path_equals_the_oracle(vector, k):
 
 
 def check_fast(group, k):
-    plus, minus = top_sides(group(), k)
-    chosen = top_magnitudes(group(), k)
+    plus, minus = group().top_sides(k)
+    chosen = group().top_magnitudes(k)
     values = group().delta.tolist()
     if group().residual is not None:
         values = (group().delta + group().residual).tolist()
@@ -100,7 +98,7 @@ def check_fast(group, k):
 @patient
 @given(VECTORS, st.integers(0, 310))
 def test_fast_path_equals_the_oracle(vector, k):
-    check_fast(lambda: Group.of(vector), k)
+    check_fast(lambda: Sum.of(vector), k)
 
 
 @pytest.mark.usefixtures("tiny_chunks")
@@ -113,11 +111,11 @@ def test_fast_path_of_a_sum_equals_the_oracle(seed, size, k, in_place):
     def group():
         first = delta.copy()
         out = first if in_place else np.empty_like(first)
-        return Group(Group.of(delta).tensors, out, first, residual)
+        return Sum(Sum.of(delta).tensors, out, first, residual)
 
     check_fast(group, k)
     total = group()
-    top_sides(total, k)
+    total.top_sides(k)
     assert total.out.tobytes() == (delta + residual).tobytes()
 
 
@@ -144,7 +142,7 @@ def scan_stride(size):
 def test_fast_path_equals_the_plain_path_at_full_size(shape, density, size):
     vector = SHAPES[shape](np.random.default_rng(5), size).astype(np.float32)
     k = num_to_keep(density, size)
-    fast = (*top_sides(Group.of(vector), k), top_magnitudes(Group.of(vector), k))
+    fast = (*Sum.of(vector).top_sides(k), Sum.of(vector).top_magnitudes(k))
     plain = top_positive(vector, k), top_negative(vector, k), top_magnitude(vector, k)
     for one, other in zip(fast, plain, strict=True):
         assert one.positions.tobytes() == other.positions.tobytes()
@@ -154,20 +152,20 @@ def test_fast_path_equals_the_plain_path_at_full_size(shape, density, size):
 def test_the_sample_saves_work():
     """Of normal data few entries are candidates, or the fast path would be no faster."""
     vector = np.random.default_rng(0).standard_normal(1_000_000).astype(np.float32)
-    low, high = scan._limits(np.sort(scan._sample(Group.of(vector))), 1000, len(vector))
-    found = scan._outside(Group.of(vector), low, high)
+    low, high = scan._limits(np.sort(scan._sample(Sum.of(vector))), 1000, len(vector))
+    found = scan._outside(Sum.of(vector), low, high)
     assert 2000 < len(found.values) < 20_000
 
 
 @pytest.mark.parametrize("size", [100, 3000, 200_000])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("select", [top_sides, top_magnitudes])
+@pytest.mark.parametrize("select", [Sum.top_sides, Sum.top_magnitudes])
 def test_not_finite_is_found_wherever_it_is(select, bad, size):
     for entry in (0, 1, size // 2, size - 1):
         vector = np.random.default_rng(1).standard_normal(size).astype(np.float32)
         vector[entry] = bad
         with pytest.raises(UpdateError, match=f"entry {entry} of tensor 'vector' is {bad}"):
-            select(Group.of(vector), 3)
+            select(Sum.of(vector), 3)
 
 
 @patient
@@ -178,7 +176,7 @@ def test_binarize_equals_the_oracle(vector, k):
     mean_plus = oracle_mean([values[i] for i in plus])
     mean_minus = oracle_mean([values[i] for i in minus])
     expected = (plus, mean_plus) if mean_plus >= -mean_minus else (minus, mean_minus)
-    positions, value = binarize(Group.of(vector), k)
+    positions, value = binarize(Sum.of(vector), k)
     assert positions.tolist() == expected[0]
     assert value.tobytes() == expected[1].tobytes()
 
