@@ -33,3 +33,26 @@ def deploy_local_command(
     folder = out or Path("runs") / loaded.name
     run(loaded, folder)
     report(folder)
+
+
+def deploy_data_command(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The experiment, a YAML file.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for the files.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a key: clients.count=3."),
+    ] = None,
+) -> None:
+    """Write the samples of each client of an experiment to a file for its device.
+
+    A device reads its file with --node-config 'data="client-00000.npz" partition-id=0'.
+    """
+    from fedsbc import config as configs
+    from fedsbc.errors import ConfigError
+    from sims.deploy.data import write_device_files
+
+    loaded = configs.load(config, overrides or ())
+    if out.exists():
+        raise ConfigError(f"{out}: exists already; name another folder with --out, or remove it")
+    files = write_device_files(loaded, out)
+    typer.echo(f"{len(files)} files: {files[0]} ... {files[-1]}")

@@ -10,15 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from fedsbc import data
 from fedsbc.config import Config
-from fedsbc.data import partition
-from fedsbc.data.device import write_device_file
 from fedsbc.errors import ConfigError, RunError
 from fedsbc.records import Summary
 from fedsbc.run_folder import RunFolder
 
 from .app_folder import write_app
+from .data import write_device_files
 from .deployment import Deployment
 
 POLL_S = 0.5
@@ -39,7 +37,7 @@ def run(config: Config, out: Path) -> Summary:
         raise ConfigError(f"{out}: exists already; name another folder with --out, or remove it")
     with _scratch_folder() as scratch, Deployment(scratch) as deployment:
         write_app(scratch / "app", config, out)
-        files = write_node_files(config, scratch)
+        files = write_device_files(config, scratch / "data")
         deployment.start_superlink()
         for client_id, file in enumerate(files):
             node = deployment.add_node(f"node-{client_id:05d}", node_config(client_id, file))
@@ -52,27 +50,12 @@ def run(config: Config, out: Path) -> Summary:
     return RunFolder.open(out).summary()
 
 
-def write_node_files(config: Config, folder: Path) -> list[Path]:
-    """Write the samples of each client to `node-00000/data.npz` and so on; return the files."""
-    data_set = data.load(config.data)
-    options, count = config.data.partition, config.clients.count
-    files = []
-    for client_id, rows in enumerate(
-        partition.split(options, data_set.y_train, count, config.seed)
-    ):
-        path = folder / f"node-{client_id:05d}" / "data.npz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_device_file(path, data_set, rows)
-        files.append(path)
-    return files
-
-
 def node_config(client_id: int, data_file: Path) -> dict[str, str | int | bool]:
-    """Return what a SuperNode is started with; its state lies beside its data."""
+    """Return what a SuperNode is started with; its state lies in a folder beside its data."""
     return {
         "partition-id": client_id,
         "data": str(data_file),
-        "state-dir": str(data_file.parent / "state"),
+        "state-dir": str(data_file.with_suffix("")),
         "state-durable": True,
     }
 
