@@ -38,10 +38,10 @@ def run_command(
         raise
     except Exception as error:
         raise unexpected(error, folder) from error
-    _report(folder)
+    report(folder)
 
 
-def _report(folder: Path) -> None:
+def report(folder: Path) -> None:
     """Write the run's report, and print its line of figures."""
     from fedsbc.report import table, write_report
     from fedsbc.run_folder import RunFolder
