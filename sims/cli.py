@@ -12,6 +12,7 @@ import typer.core
 
 from sims.bench.compressors import compressors_command
 from sims.commands.compare import compare_command
+from sims.commands.resume import resume_command
 from sims.commands.run import run_command
 from sims.errors import exit_status
 
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run_command)
+app.command("resume")(resume_command)
 app.command("compare")(compare_command)
 
 bench = typer.Typer(help="Benchmarks: what things cost on this machine.", no_args_is_help=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 
 from fedsbc.errors import FedsbcError, RunError
+from sims import signals
 
 OK = 0
 FAILED = 1
 USAGE = 2
-INTERRUPTED = 130
 
 
 def exit_status(command: Callable[[], object], debug: bool) -> int:
@@ -27,7 +27,7 @@ def exit_status(command: Callable[[], object], debug: bool) -> int:
     try:
         command()
     except (KeyboardInterrupt, click.Abort):
-        return _say("interrupted", INTERRUPTED)
+        return _say("interrupted", signals.exit_status())
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
