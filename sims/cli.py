@@ -12,6 +12,7 @@ import typer.core
 
 from sims.bench.compressors import compressors_command
 from sims.commands.compare import compare_command
+from sims.commands.inspect import inspect_command
 from sims.commands.resume import resume_command
 from sims.commands.run import run_command
 from sims.errors import exit_status
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command("run")(run_command)
 app.command("resume")(resume_command)
 app.command("compare")(compare_command)
+app.command("inspect")(inspect_command)
 
 bench = typer.Typer(help="Benchmarks: what things cost on this machine.", no_args_is_help=True)
 bench.command("compressors")(compressors_command)
@@ -65,10 +67,12 @@ def run(arguments: Sequence[str]) -> int:
     """
     others = [argument for argument in arguments if argument != "--debug"]
     command = typer.main.get_command(app)
-    return exit_status(
-        lambda: command.main(others, prog_name="fedsbc", standalone_mode=False),
-        debug=len(others) < len(arguments),
-    )
+
+    def typed() -> int | None:
+        status: int | None = command.main(others, prog_name="fedsbc", standalone_mode=False)
+        return status
+
+    return exit_status(typed, debug=len(others) < len(arguments))
 
 
 def main() -> None:

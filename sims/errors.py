@@ -15,34 +15,32 @@ from sims import signals
 OK = 0
 FAILED = 1
 USAGE = 2
+INTERRUPTED = 130
 
 
-def exit_status(command: Callable[[], object], debug: bool) -> int:
+def exit_status(command: Callable[[], int | None], debug: bool) -> int:
     """Run a command and return its exit status: 0 only when the job was done.
 
     Args:
-        command: what to run.
+        command: what to run; it may return a status, as typer does for one that exits early.
         debug: print the traceback of an error before its line.
     """
     try:
-        command()
+        status = command() or OK
     except (KeyboardInterrupt, click.Abort):
-        return _say("interrupted", signals.exit_status())
-    except click.exceptions.Exit as end:
-        return end.exit_code
+        status = INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message(), file=sys.stderr)
         return USAGE
     except click.ClickException as error:
         return _say(_usage(error), USAGE)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
     except Exception as error:
         if debug:
             traceback.print_exc()
         return _say(str(error if isinstance(error, FedsbcError) else unexpected(error)), FAILED)
-    return OK
+    if status == INTERRUPTED:  # typer makes this of what Ctrl-C raises, and SIGTERM raises the same
+        return _say("interrupted", signals.exit_status())
+    return status
 
 
 def unexpected(error: Exception, folder: Path | None = None) -> RunError:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fedsbc import data
+from fedsbc import data, models
 from fedsbc.checkpoint import restore_states
 from fedsbc.config import Config, to_json
 from fedsbc.data import partition
@@ -62,8 +62,10 @@ def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
             "use `flwr run .` for Flower's own runtime"
         )
     num_actors = fit_actors(config, this_machine())
+    data_set = data.load(config.data)
+    models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
     parts = partition.split(
-        config.data.partition, data.load(config.data).y_train, config.clients.count, config.seed
+        config.data.partition, data_set.y_train, config.clients.count, config.seed
     )
     with signals.raising(), scratch_folder(out) as scratch:
         write_parts(scratch / "partition.npy", parts)

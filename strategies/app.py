@@ -65,6 +65,7 @@ def run(grid: Grid, config: Config, folder: RunFolder, resumed: Snapshot | None 
     started = time.monotonic() - earlier_s
     model = FlatModel(models.build(config.model, config.seed))
     data_set = data.load(config.data)
+    models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
     if config.record.deltas:
         (folder.path / "deltas").mkdir(exist_ok=True)  # engines on this machine write there
     progress = Progress(config.rounds, config.name)

@@ -43,16 +43,18 @@ class QuantisedBlock(Bitwise):
 
     def add_to(self, accumulator: Vector, scale: float = 1.0) -> None:
         """Add `scale` times the block to a float32 vector of shape (size,), in place."""
-        scales = self.scales * np.float32(scale)
         for chunk in chunks(self.size):
             levels = self.levels[chunk].astype(np.float32)
-            if self.bucket_size:
-                first = chunk.start // self.bucket_size
-                last = -(-chunk.stop // self.bucket_size)
-                levels *= np.repeat(scales[first:last], self.bucket_size)[: len(levels)]
-            else:
-                levels *= scales[0]
+            levels *= self._scale_of(chunk) * np.float32(scale)
             accumulator[chunk] += levels
+
+    def _scale_of(self, chunk: slice) -> Vector:
+        """Return the scale of each entry of a chunk, or the one of all."""
+        if not self.bucket_size:
+            return self.scales
+        first, last = chunk.start // self.bucket_size, -(-chunk.stop // self.bucket_size)
+        of_entries = np.repeat(self.scales[first:last], self.bucket_size)
+        return of_entries[: chunk.stop - chunk.start]
 
     def problem(self) -> str:
         """Say what makes the values unfit to be sent; '' if nothing does."""

@@ -115,14 +115,13 @@ def find_stops(unary: memoryview, count: int, max_bits: int) -> NDArray[np.int64
         raise WireError(
             f"{len(unary)} bytes of unary code where {num_bytes(max_bits)} are possible"
         )
-    bits = np.unpackbits(np.frombuffer(unary, np.uint8))
-    num_zeros = len(bits) - int(np.count_nonzero(bits))
+    zeros = np.unpackbits(~np.frombuffer(unary, np.uint8)).view(np.bool_)
+    num_zeros = int(np.count_nonzero(zeros))
     if not count <= num_zeros <= count + 7:
         raise WireError(f"{num_zeros} ends of unary code where {count} numbers were announced")
-    zeros = np.flatnonzero(bits == 0)
-    stops = zeros[:count]
+    stops = np.flatnonzero(zeros)[:count]
     used = int(stops[-1]) + 1 if count else 0
-    if num_bytes(used) != len(unary) or len(bits) - used != num_zeros - count:
+    if num_bytes(used) != len(unary) or len(zeros) - used != num_zeros - count:
         raise WireError("padding after the unary code is not zero")
     return stops
 

@@ -24,6 +24,21 @@ SECTIONS = ("seed", "scalars", "floats", "halves", "flags", "bitmaps", "remainde
 
 
 @dataclass(frozen=True)
+class Header:
+    """What the first 16 bytes say.
+
+    Attributes:
+        layout_hash: of the tensors that the payload is for, 16 hex digits.
+        kind: code of the kind of all blocks, 0 if each row of the table says its own.
+        shared: the scalars of all blocks are the same and travel once.
+    """
+
+    layout_hash: str
+    kind: int
+    shared: bool
+
+
+@dataclass(frozen=True)
 class Frame:
     """A payload cut into its pieces; the contents of the sections are not yet looked at.
 
@@ -92,39 +107,43 @@ def unpack(data: bytes | memoryview, layout: Layout) -> Frame:
         WireError: not a payload of this version and layout, damaged, or of the wrong length.
     """
     view = memoryview(data).cast("B")
-    kind = _check_header(view, layout)
-    table, rest = rows.parse(view[HEADER_BYTES:], kind & ~SHARED_FLAG, sizes_of(layout))
-    shared = bool(kind & SHARED_FLAG)
+    if len(view) > max_payload_bytes(layout):
+        raise WireError(f"a payload of {len(view)} bytes is longer than this model can need")
+    header = read_header(view)
+    if header.layout_hash != layout.hash:
+        raise WireError(f"payload for layout {header.layout_hash}; this model's is {layout.hash}")
+    table, rest = rows.parse(view[HEADER_BYTES:], header.kind, sizes_of(layout))
     lengths = table.num_scalars[table.num_scalars > 0]
-    if shared and (len(lengths) < 2 or (lengths != lengths[0]).any()):
+    if header.shared and (len(lengths) < 2 or (lengths != lengths[0]).any()):
         raise WireError("there are no scalars that the blocks could share")
     sections = {}
-    for name, size in section_bytes(table, shared).items():
+    for name, size in section_bytes(table, header.shared).items():
         if size > len(rest):
             raise WireError(f"section '{name}' needs {size} bytes where {len(rest)} are left")
         sections[name], rest = rest[:size], rest[size:]
     sections["unary"] = rest
-    return Frame(table, shared, sections)
+    return Frame(table, header.shared, sections)
 
 
-def _check_header(view: memoryview, layout: Layout) -> int:
-    """Check everything of the header but the kind, and return its byte."""
+def read_header(data: bytes | memoryview) -> Header:
+    """Return the header of a payload whose checksum is right.
+
+    Raises:
+        WireError: not a payload, of another version, or damaged.
+    """
+    view = memoryview(data).cast("B")
     if len(view) < HEADER_BYTES:
         raise WireError(f"a payload of {len(view)} bytes is shorter than its header")
-    if len(view) > max_payload_bytes(layout):
-        raise WireError(f"a payload of {len(view)} bytes is longer than this model can need")
     if bytes(view[:2]) != MAGIC:
         raise WireError("not a fedsbc payload: it does not start with 'FS'")
     if view[2] != VERSION:
         raise WireError(f"payload of version {view[2]}; this program reads version {VERSION}")
-    if (found := bytes(view[4:12]).hex()) != layout.hash:
-        raise WireError(f"payload for a model of layout {found}; this one is {layout.hash}")
     if bytes(view[12:16]) != _checksum(view[:12], view[HEADER_BYTES:]):
         raise WireError("the payload is damaged: its checksum does not match")
-    kind = int(view[3])
-    if kind & ~SHARED_FLAG and kind & ~SHARED_FLAG not in BY_CODE:
-        raise WireError(f"blocks of kind {kind & ~SHARED_FLAG} are not known to this version")
-    return kind
+    kind = view[3] & ~SHARED_FLAG
+    if kind and kind not in BY_CODE:
+        raise WireError(f"blocks of kind {kind} are not known to this version")
+    return Header(bytes(view[4:12]).hex(), kind, bool(view[3] & SHARED_FLAG))
 
 
 def _checksum(head: bytes | memoryview, body: bytes | memoryview) -> bytes:

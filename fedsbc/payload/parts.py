@@ -4,6 +4,7 @@ A payload lays the parts of all blocks end to end, one section per kind of part.
 one table of which parts a kind of block has, and how it falls apart and comes together again.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -90,6 +91,12 @@ class Kind:
     halves: Extent = Extent.NONE
     negative: Extent = Extent.NONE
     num_scalars: int = 0
+
+    @property
+    def name(self) -> str:
+        """The kind in words, for people: 'sparse mean'."""
+        words = re.findall("[A-Z][a-z]+", self.block.__name__)
+        return " ".join(words[:-1]).lower()
 
     @property
     def counted(self) -> bool:

@@ -1,9 +1,10 @@
 """From a batch to its loss and gradient without autograd: for plain sequences of layers.
 
 On a small model most of a step is autograd's bookkeeping, and on a larger one the gradients are
-written where they belong instead of being copied there. Measured on one thread against a plain
-eager loop with channels first: lenet5-caffe takes 0.6 of its time at batch 10 and the
-perceptron 784-64-10 takes 0.5.
+written where they belong instead of being copied there. CPU time of a step on one thread, as a
+share of a plain eager loop's with channels first, measured in the same run: lenet5-caffe 0.62 to
+0.69 at batch 10 and 0.60 to 0.62 at batch 20 (autograd with channels last: 0.76 and 0.65 to
+0.69), the perceptron 784-64-10 0.46 to 0.52 at batch 10.
 """
 
 import torch

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from fedsbc.arrays import Vector, aligned_vector
-from fedsbc.flat_model import FlatModel, to_array
+from fedsbc.flat_model import FlatModel, as_tensor, to_array
 from fedsbc.seeds import Stream, generator, torch_seed
 from fedsbc.training.batches import Rows, Samples, as_samples, batches, num_batches, take
 from fedsbc.training.determinism import make_deterministic, seed_torch
@@ -172,7 +172,7 @@ class Trainer:
         self._model.load(base, buffers)
         for name, buffer in self._model.integer_buffers.items():
             saved = state.get(BUFFER_PREFIX + name)
-            buffer.copy_(self._integers[name] if saved is None else torch.from_numpy(saved))
+            buffer.copy_(self._integers[name] if saved is None else as_tensor(saved))
         self._optimizer.reset(state)
         self._model.module.train()
         seed_torch(torch_seed(seed, Stream.TORCH, client_id, round), self._model.device)

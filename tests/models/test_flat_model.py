@@ -91,6 +91,13 @@ def test_a_model_that_is_not_float32_is_refused_by_name():
         FlatModel(nn.Linear(2, 2).half())
 
 
+def test_a_frozen_parameter_is_refused_by_name():
+    module = nn.Linear(2, 2)
+    module.bias.requires_grad = False
+    with pytest.raises(ConfigError, match="bias is a frozen parameter"):
+        FlatModel(module)
+
+
 def test_sha256_is_over_little_endian_weights_then_buffers():
     expected = hashlib.sha256(struct.pack("<3f", 1.5, -2, 7)).hexdigest()
     weights, buffers = np.array([1.5, -2], np.float32), np.array([7], np.float32)

@@ -7,12 +7,15 @@ import pytest
 import torch
 from flwr.app import Message
 
-from fedsbc.data import load
+from fedsbc.data import load, partition
 from fedsbc.errors import RunError
 from fedsbc.experiment import upstream_compressor
 from fedsbc.message import ARRAYS, FIELDS
 from fedsbc.payload import decode
+from fedsbc.seeds import Stream, generator
 from fedsbc.state_files import FileHome
+from fedsbc.training import Trainer
+from fedsbc.training.batches import batches
 from tests.experiments import Notes, initial, play, small
 from tests.local_grid import FIRST_NODE, LocalGrid, SharingGrid
 
@@ -98,31 +101,36 @@ class FileHomes:
         return iter(self._ids)
 
 
+def parts_of(config):
+    data = load(config.data)
+    parts = partition.split(config.data.partition, data.y_train, 8, config.seed)
+    return *data.train_tensors(), parts
+
+
 def test_identity_equals_a_torch_reference_bit_for_bit():
     config = small("upstream={name: none}", "rounds=3")
     strategy = play(config, LocalGrid(config))
     model, _ = initial(config)
-    expected = reference(config, model)
-    assert strategy.outcome.server.weights.tobytes() == expected.numpy().tobytes()
+    trainer = Trainer(model, config.clients)
+    x, y, parts = parts_of(config)
+    weights = torch.from_numpy(model.weights.copy())
+    for round in range(1, config.rounds + 1):
+        total = torch.zeros_like(weights)
+        for client in range(8):
+            result = trainer.train(
+                weights.numpy(), model.buffers, x, y, seed=config.seed, client_id=client,
+                round=round, first_step=3 * (round - 1), rows=parts[client],
+            )  # fmt: skip
+            total += torch.from_numpy(result.delta)
+        weights += total / 8
+    assert strategy.outcome.server.weights.tobytes() == weights.numpy().tobytes()
 
 
-def test_identity_equals_averaging_the_weights():
+def test_identity_equals_averaging_weights_that_torch_itself_trained():
     config = small("upstream={name: none}", "rounds=3")
     strategy = play(config, LocalGrid(config))
     model, _ = initial(config)
-    expected = reference(config, model, of_weights=True)
-    assert np.abs(strategy.outcome.server.weights - expected.numpy()).max() < 1e-6
-
-
-def reference(config, model, *, of_weights: bool = False) -> torch.Tensor:
-    """Plain federated averaging, with torch's own layers, loss and backward."""
-    from fedsbc.data import partition
-    from fedsbc.seeds import Stream, generator
-    from fedsbc.training.batches import batches
-
-    data = load(config.data)
-    x, y = data.train_tensors()
-    parts = partition.split(config.data.partition, data.y_train, 8, config.seed)
+    x, y, parts = parts_of(config)
     flat = torch.from_numpy(model.weights)
     server = flat.clone()
     for round in range(1, config.rounds + 1):
@@ -136,9 +144,9 @@ def reference(config, model, *, of_weights: bool = False) -> torch.Tensor:
                 loss = torch.nn.functional.cross_entropy(model.module(x[picked]), y[picked])
                 grads = torch.autograd.grad(loss, list(model.module.parameters()))
                 flat.add_(torch.cat([grad.reshape(-1) for grad in grads]), alpha=-0.05)
-            total += flat if of_weights else flat - server
-        server = total / 8 if of_weights else server + total / 8
-    return server
+            total += flat
+        server = total / 8
+    assert np.abs(strategy.outcome.server.weights - server.numpy()).max() < 1e-6
 
 
 def test_a_client_that_fails_is_named_and_the_round_goes_on():

@@ -1,0 +1,1 @@
+"""Real SuperLinks and SuperNodes on this machine: certificates, keys, processes."""
