@@ -1,7 +1,7 @@
 """A SuperLink and SuperNodes on this machine, with TLS and node authentication.
 
-Everything lies in one folder: `keys/`, `home/` (Flower's) and `work/` (working directory and logs of
-the programs, with nothing that Python could import).
+Everything lies in one folder: `keys/`, `home/` (Flower's) and `work/` (working directory and logs
+of the programs, with nothing that Python could import).
 """
 
 import json
