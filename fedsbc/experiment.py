@@ -60,7 +60,16 @@ def experiment_hash(experiment: Config) -> str:
     it lasts change no bytes of a round, and are left out.
     """
     tree = experiment.model_dump(mode="json")
-    for key in ("engine", "transport", "record", "debug", "checkpoint", "rounds", "name", "network"):
+    for key in (
+        "engine",
+        "transport",
+        "record",
+        "debug",
+        "checkpoint",
+        "rounds",
+        "name",
+        "network",
+    ):
         tree.pop(key)
     return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:16]
 
