@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -24,8 +24,10 @@ from .checkpoint import Checkpoints, restore_members, restore_server, snapshot_o
 from .exchange import Exchange
 from .hello import say_hello
 from .journal import Journal, SilentJournal
-from .rounds import RoundResult, Rounds
+from .round_result import RoundResult
+from .rounds import Rounds
 from .server import Server
+from .visits import evaluate_clients, sync_clients
 
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
 
@@ -130,8 +132,7 @@ class CompressedStrategy(Strategy):
             saver.begin(rounds.exchange.grid, snapshot_of(rounds, self._num_aborted, records))
         for round in range(rounds.server.version + 1, last + 1):
             is_evaluated = round == last or round % self.config.evaluate.every == 0
-            evaluate = evaluate_fn if is_evaluated else None
-            played, record = self._play(rounds, round, evaluate, result)
+            played, record = self._play(rounds, round, is_evaluated, evaluate_fn, result)
             records.append(record)
             self._num_aborted = self._num_aborted + 1 if played.is_aborted else 0
             self._journal.round_done(record, rounds.ledger)
@@ -139,6 +140,8 @@ class CompressedStrategy(Strategy):
                 snapshot = snapshot_of(rounds, self._num_aborted, records)
                 saver.round_done(snapshot, is_last=round == last)
             self._check_aborted(round)
+        if self.config.final_sync:
+            sync_clients(rounds, last)
         return result
 
     def _prepare(self, grid: Grid, initial: ArrayRecord, timeout: float | None) -> Rounds:
@@ -151,6 +154,7 @@ class CompressedStrategy(Strategy):
             buffers,
             downstream_compressor(self.config),
             self.config.seed,
+            averages_buffers=self.config.model.buffers == "average",
         )
         exchange = Exchange(grid, timeout or self.config.failures.client_timeout_s)
         resumed, ledger = self._resumed, Ledger()
@@ -160,7 +164,6 @@ class CompressedStrategy(Strategy):
             restore_server(server, resumed)
             restore_members(members, resumed)
             ledger = resumed.ledger  # an interruption costs the network of the run nothing
-        is_sent = getattr(self.config.model, "buffers", "average") == "average"
         return Rounds(
             self.config,
             server,
@@ -171,7 +174,6 @@ class CompressedStrategy(Strategy):
             run_id,
             network=build(self.config.network, self.config.seed, self.config.clients.count),
             incarnation=self._incarnation,
-            sent_buffers=buffer_layout if is_sent else Layout(()),
         )
 
     def _flat(self, arrays: ArrayRecord, *, of_buffers: bool) -> tuple[Layout, Vector]:
@@ -192,15 +194,22 @@ class CompressedStrategy(Strategy):
         self,
         rounds: Rounds,
         round: int,
+        is_evaluated: bool,
         evaluate_fn: EvaluateFn | None,
         result: Result,
     ) -> tuple[RoundResult, RoundRecord]:
         started = time.monotonic()
         before = rounds.ledger.run_totals()
         played = rounds.play(round)
-        metrics = evaluate_fn(round, arrays_of(rounds.server)) if evaluate_fn else None
+        metrics = clients = None
+        if is_evaluated and evaluate_fn is not None:
+            metrics = evaluate_fn(round, arrays_of(rounds.server))
         if metrics is not None:
             result.evaluate_metrics_serverapp[round] = metrics
+        if is_evaluated and self.config.evaluate.clients:
+            clients = evaluate_clients(rounds, played)
+        if clients is not None:
+            result.evaluate_metrics_clientapp[round] = MetricRecord(asdict(clients))
         after = rounds.ledger.run_totals()
         record = RoundRecord(
             round=round,
@@ -213,6 +222,10 @@ class CompressedStrategy(Strategy):
             wall_s=time.monotonic() - started,
             participants=len(played.used),
             failures=played.failures,
+            num_steps=sum(reply.num_steps for reply in played.used),
+            forgotten=played.forgotten,
+            client_accuracy=clients.accuracy if clients else None,
+            client_loss=clients.loss if clients else None,
         )
         return played, record
 

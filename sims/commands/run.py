@@ -49,6 +49,11 @@ def run_and_report(config: "Config", folder: Path, generation: Path | None = Non
         raise
     except Exception as error:
         raise unexpected(error, folder) from error
+    report(folder)
+
+
+def report(folder: Path) -> None:
+    """Write the run's report, and print its line of figures."""
     from fedsbc.report import table, write_report
     from fedsbc.run_folder import RunFolder
 

@@ -21,7 +21,7 @@ class Runtime:
     """A SuperLink in simulation mode, started in a folder that has nothing to import."""
 
     def __init__(self, processes: Processes, home: Path) -> None:
-        self.processes = processes
+        self.processes, self.home = processes, home
         (port,) = free_ports(1)
         home.mkdir()
         (home / "config.toml").write_text(
@@ -59,9 +59,9 @@ def runtime():
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def fedsbc_run(out: Path, *overrides: str) -> None:
+def fedsbc_run(out: Path, *overrides: str, config: Path = SMALL) -> None:
     settings = [word for override in overrides for word in ("--set", override)]
-    command = [sys.executable, "-m", "sims.cli", "run", str(SMALL), *settings, "--out", str(out)]
+    command = [sys.executable, "-m", "sims.cli", "run", str(config), *settings, "--out", str(out)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
 
@@ -79,6 +79,36 @@ def test_flwr_run_gives_the_weights_and_the_ledger_of_fedsbc_run(runtime, tmp_pa
     assert flower.summary().model_sha256 == ray.summary().model_sha256
     assert sorted(flower.ledger().rows, key=repr) == sorted(ray.ledger().rows, key=repr)
     assert flower.summary().completed
+
+
+def test_the_built_bundle_gives_the_same(runtime, tmp_path):
+    (clone := tmp_path / "clone").mkdir()
+    _copy_tracked_files(clone)
+    built = runtime.processes.run(["flwr", "build", "--app", str(clone)], 60)
+    assert built.returncode == 0, built.stderr
+    (bundle,) = runtime.processes.folder.glob("*.fab")
+    installed = runtime.processes.run(["flwr", "install", str(bundle)], 60)
+    assert installed.returncode == 0, installed.stderr
+    (app,) = (runtime.home / "apps").glob("*" + bundle.name.split(".")[-2])
+    smaller = "model.name=mlp model.hidden=16 clients.count=3 clients.local_steps=2 rounds=1"
+    config = "configs/demo/sbc.yaml"  # the bundle's own
+    ended, run = runtime.flwr_run(app, 3, config=config, set=smaller, out=str(tmp_path / "flower"))
+    assert run["status"] == "finished:completed", run["status-details"]
+    assert "Starting Flower Simulation" in ended.stdout
+    fedsbc_run(tmp_path / "ray", *smaller.split(), config=ROOT / config)
+    flower, ray = RunFolder.open(tmp_path / "flower"), RunFolder.open(tmp_path / "ray")
+    assert flower.summary().model_sha256 == ray.summary().model_sha256
+
+
+def _copy_tracked_files(folder: Path) -> None:
+    """Copy what a clone would have, as it is in the working tree."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
 
 
 def test_a_failed_server_app_is_a_failed_run(runtime, tmp_path):
