@@ -44,7 +44,9 @@ class Worker:
         self._holds_own_file = own_data is not None and own_data not in data.names()
         self.data = _data_of(experiment, own_data)
         self.model = FlatModel(models.build(experiment.model, experiment.seed))
-        self.trainer = Trainer(self.model, experiment.clients)
+        self.initial_buffers = self.model.buffers.copy()
+        clients = experiment.clients
+        self.trainer = Trainer(self.model, clients, local_epochs=clients.local_epochs)
         self.compressor = upstream_compressor(experiment)
         if self._holds_own_file:
             self._parts = []
@@ -55,6 +57,11 @@ class Worker:
         count = self.config.clients.count
         options = self.config.data.partition
         return partition.split(options, self.data.y_train, count, self.config.seed)
+
+    @property
+    def averages_buffers(self) -> bool:
+        """Whether float buffers travel: the model has some, and they are averaged."""
+        return self.config.model.buffers == "average" and self.model.buffer_layout.size > 0
 
     def rows(self, client_id: int) -> NDArray[np.int64]:
         """Return the rows of the training set that a client holds, sorted int64."""

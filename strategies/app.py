@@ -113,7 +113,7 @@ def summarise(config: Config, outcome: Outcome, wall_s: float) -> Summary:
         best_accuracy=max(accuracies, default=None),
         up_bits=totals.up.payload_bits,
         down_bits=totals.down.payload_bits,
-        up_ratio_dsgd=ledger.up_ratio_dsgd(config.clients.local_steps),
+        up_ratio_dsgd=ledger.up_ratio_dsgd(_local_steps(config, outcome)),
         up_ratio_fedavg=totals.up_ratio_fedavg,
         down_ratio_fedavg=totals.down_ratio_fedavg,
         simulated_s=sum(r.simulated_s for r in records),
@@ -123,6 +123,14 @@ def summarise(config: Config, outcome: Outcome, wall_s: float) -> Summary:
         failures=sum(r.failures for r in records),
         completed=len(records) == config.rounds,
     )
+
+
+def _local_steps(config: Config, outcome: Outcome) -> float:
+    """Return the local steps between two exchanges; their mean where clients do epochs."""
+    if config.clients.local_steps is not None:
+        return config.clients.local_steps
+    participants = sum(record.participants for record in outcome.records)
+    return sum(record.num_steps for record in outcome.records) / max(1, participants)
 
 
 def _write(folder: RunFolder, outcome: Outcome, summary: Summary) -> None:

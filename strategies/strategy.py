@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -22,8 +22,10 @@ from fedsbc.records import RoundRecord
 from .exchange import Exchange
 from .hello import say_hello
 from .journal import Journal, SilentJournal
-from .rounds import RoundResult, Rounds
+from .round_result import RoundResult
+from .rounds import Rounds
 from .server import Server
+from .visits import evaluate_clients, sync_clients
 
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
 
@@ -99,11 +101,12 @@ class CompressedStrategy(Strategy):
         self.outcome = Outcome(rounds.server, rounds.ledger, [])
         for round in range(1, last + 1):
             is_evaluated = round == last or round % self.config.evaluate.every == 0
-            evaluate = evaluate_fn if is_evaluated else None
-            played, record = self._play(rounds, round, evaluate, result)
+            played, record = self._play(rounds, round, is_evaluated, evaluate_fn, result)
             self.outcome.records.append(record)
             self._journal.round_done(record, rounds.ledger)
             self._check_aborted(played)
+        if self.config.final_sync:
+            sync_clients(rounds, last)
         result.arrays = arrays_of(rounds.server)
         return result
 
@@ -117,11 +120,11 @@ class CompressedStrategy(Strategy):
             buffers,
             downstream_compressor(self.config),
             self.config.seed,
+            averages_buffers=self.config.model.buffers == "average",
         )
         exchange = Exchange(grid, timeout or self.config.failures.client_timeout_s)
         ledger, run_id = Ledger(), secrets.token_hex(8)
         members = say_hello(exchange, self.config, layout, run_id, 1, ledger)
-        is_sent = getattr(self.config.model, "buffers", "average") == "average"
         return Rounds(
             self.config,
             server,
@@ -131,7 +134,6 @@ class CompressedStrategy(Strategy):
             self._journal,
             run_id,
             network=build(self.config.network, self.config.seed, self.config.clients.count),
-            sent_buffers=buffer_layout if is_sent else Layout(()),
         )
 
     def _flat(self, arrays: ArrayRecord, *, of_buffers: bool) -> tuple[Layout, Vector]:
@@ -152,15 +154,22 @@ class CompressedStrategy(Strategy):
         self,
         rounds: Rounds,
         round: int,
+        is_evaluated: bool,
         evaluate_fn: EvaluateFn | None,
         result: Result,
     ) -> tuple[RoundResult, RoundRecord]:
         started = time.monotonic()
         before = rounds.ledger.run_totals()
         played = rounds.play(round)
-        metrics = evaluate_fn(round, arrays_of(rounds.server)) if evaluate_fn else None
+        metrics = clients = None
+        if is_evaluated and evaluate_fn is not None:
+            metrics = evaluate_fn(round, arrays_of(rounds.server))
         if metrics is not None:
             result.evaluate_metrics_serverapp[round] = metrics
+        if is_evaluated and self.config.evaluate.clients:
+            clients = evaluate_clients(rounds, played)
+        if clients is not None:
+            result.evaluate_metrics_clientapp[round] = MetricRecord(asdict(clients))
         after = rounds.ledger.run_totals()
         record = RoundRecord(
             round=round,
@@ -173,6 +182,10 @@ class CompressedStrategy(Strategy):
             wall_s=time.monotonic() - started,
             participants=len(played.used),
             failures=played.failures,
+            num_steps=sum(reply.num_steps for reply in played.used),
+            forgotten=played.forgotten,
+            client_accuracy=clients.accuracy if clients else None,
+            client_loss=clients.loss if clients else None,
         )
         return played, record
 

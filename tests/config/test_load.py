@@ -198,7 +198,19 @@ MISTAKES = {
     "lr inf": (replaced("lr: 0.05", "lr: .inf"), ["clients.optimizer.lr", "given Infinity"]),
     "lr overflows": (replaced("lr: 0.05", "lr: 1e999"), ["clients.optimizer.lr", "given Infinity"]),
     "participation 0": (replaced("0.1\n", "0\n"), ["participation", "given 0", "> 0 and <= 1"]),
-    "participation 2": (replaced("0.1\n", "2\n"), ["participation", "given 2", "> 0 and <= 1"]),
+    "participation 1.5": (
+        replaced("0.1\n", "1.5\n"),
+        ["participation", "given 1.5", "> 0 and <= 1 or a whole number >= 2"],
+    ),
+    "participation 200": (replaced("0.1\n", "200\n"), ["200 clients", "`clients.count` is 100"]),
+    "no steps": (
+        replaced("  local_steps: 10\n", ""),
+        ["`local_steps` or `local_epochs`", "neither"],
+    ),
+    "steps and epochs": (
+        replaced("  local_steps: 10\n", "  local_steps: 10\n  local_epochs: 1\n"),
+        ["`local_steps` or `local_epochs`", "both"],
+    ),
     "rounds -1": (replaced("rounds: 100", "rounds: -1"), ["rounds", "given -1", "> 0"]),
     "no clients": (replaced("count: 100", "count: 0"), ["clients.count", "given 0", "> 0"]),
     "evaluate never": (GOOD + "evaluate: {every: 0}\n", ["evaluate.every", "given 0", "> 0"]),
