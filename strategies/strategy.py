@@ -22,6 +22,7 @@ from fedsbc.records import RoundRecord
 from .exchange import Exchange
 from .hello import say_hello
 from .journal import Journal, SilentJournal
+from .names import check_names
 from .round_result import RoundResult
 from .rounds import Rounds
 from .server import Server
@@ -93,9 +94,11 @@ class CompressedStrategy(Strategy):
                 go into the records.
 
         Raises:
+            ConfigError: another package hides one of ours.
             RunError: too many rounds in a row could not be used, or the nodes are not those of
                 the config.
         """
+        check_names()
         rounds = self._prepare(grid, initial_arrays, timeout)
         result, last = Result(), num_rounds or self.config.rounds
         self.outcome = Outcome(rounds.server, rounds.ledger, [])

@@ -1,7 +1,7 @@
 """A SuperLink and SuperNodes on this machine, with TLS and node authentication.
 
-Everything lies in one folder: `keys/`, `home/` (Flower's) and `work/` (working directory and logs of
-the programs, with nothing that Python could import).
+Everything lies in one folder: `keys/`, `home/` (Flower's) and `work/` (working directory and logs
+of the programs, with nothing that Python could import).
 """
 
 import json
@@ -20,6 +20,9 @@ from .processes import Processes, free_ports, wait_for_port
 HOST = "127.0.0.1"
 START_WITHIN_S = 120.0
 COMMAND_WITHIN_S = 120.0
+RETRY_S = 5.0
+JOINED = "SuperNode ID: "
+"""What a SuperNode prints once the SuperLink knows it."""
 
 NodeConfig = Mapping[str, str | int | bool]
 
@@ -98,6 +101,26 @@ class Deployment:
         command += ["--root-certificates", str(authority or self.certificates.authority)]
         command += ["--auth-supernode-private-key", str(node.private_key), "--node-config", config]
         self.processes.start(name, command)
+
+    def restart_node(self, name: str, within_s: float) -> None:
+        """Start a SuperNode that was stopped or killed until the SuperLink takes it back.
+
+        A SuperLink refuses the key of a node that it believes to be connected: for a minute after
+        a node was killed, until its heartbeat is missed.
+
+        Raises:
+            RunError: it did not join in time.
+        """
+        deadline, before = time.monotonic() + within_s, self.processes.log(name).count(JOINED)
+        self.start_node(name)
+        while self.processes.log(name).count(JOINED) == before:
+            if time.monotonic() > deadline:
+                raise RunError(f"{name} did not join: {self.processes.last_line(name)}")
+            time.sleep(0.5)
+            if not self.processes.is_running(name):
+                self.processes.stop(name)
+                time.sleep(RETRY_S)
+                self.start_node(name)
 
     def flwr(self, *arguments: str) -> dict[str, Any]:
         """Run a `flwr` command against the SuperLink and return what it answers.
