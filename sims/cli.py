@@ -14,6 +14,7 @@ from sims.bench.compressors import compressors_command
 from sims.commands.compare import compare_command
 from sims.commands.deploy import deploy_data_command, deploy_local_command
 from sims.commands.inspect import inspect_command
+from sims.commands.resume import resume_command
 from sims.commands.run import run_command
 from sims.errors import exit_status
 
@@ -29,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run_command)
+app.command("resume")(resume_command)
 app.command("compare")(compare_command)
 app.command("inspect")(inspect_command)
 

@@ -182,7 +182,8 @@ class Rounds:
         reason = self._why_not(result, total)
         if reason is None:
             try:
-                self.server.close_round(result.round, total, buffers)
+                payload = self.server.close_round(result.round, total, buffers)
+                self.journal.payload(result.round, "down", payload)
             except (RunError, UpdateError) as error:
                 reason = str(error)
         if reason is not None:

@@ -109,7 +109,7 @@ class Server:
         """The float buffers that clients send; empty where they stay local."""
         return self.buffer_layout if self.averages_buffers else Layout(())
 
-    def close_round(self, round: int, aggregate: Vector | None, buffers: Vector | None) -> None:
+    def close_round(self, round: int, aggregate: Vector | None, buffers: Vector | None) -> bytes:
         """Come to the version of a round: apply what everyone else will decode.
 
         Args:
@@ -117,6 +117,9 @@ class Server:
             aggregate: float32, shape (d,), finite; None for an aborted round, which changes
                 nothing.
             buffers: averaged float buffers, or None to keep them.
+
+        Returns:
+            The payload that leads from the version before to this one; empty for no change.
 
         Raises:
             RunError: the new weights are not finite; nothing was changed.
@@ -129,17 +132,19 @@ class Server:
         self.version = round
         self.history[round] = sent
         self._forget()
+        return sent.payload
 
     def _apply(self, round: int, aggregate: Vector) -> Sent:
         update, residual, state = self._compressed(round, aggregate)
         payload = encode(update)
-        weights = self.weights.copy()
+        weights = self.layout.zeros()
+        np.copyto(weights, self.weights)
         with np.errstate(over="ignore", invalid="ignore"):
             decode(payload, self.layout).add_to(weights)
         if not is_finite(weights):
             raise RunError(f"round {round}: the new weights are not finite; they were not applied")
-        np.copyto(self.weights, weights)
-        self.residual, self.state = residual, state
+        # A new vector, never the old one in place: a snapshot of the last version may hold that.
+        self.weights, self.residual, self.state = weights, residual, state
         return Sent(payload, measure(payload, self.layout))
 
     def _compressed(self, round: int, aggregate: Vector) -> tuple[Update, Vector | None, State]:
@@ -157,13 +162,9 @@ class Server:
 
     def _forget(self) -> None:
         """Drop the oldest payloads: a chain that is not shorter than a full model is never sent."""
-        num_bits = 0
-        for length, version in enumerate(sorted(self.history, reverse=True), start=1):
-            num_bits += self.history[version].bits.payload_bits
-            if num_bits >= self._full_bits.payload_bits or length > MAX_CHAIN:
-                for old in [v for v in self.history if v <= version]:
-                    del self.history[old]
-                return
+        num_bits = sum(sent.bits.payload_bits for sent in self.history.values())
+        while num_bits >= self._full_bits.payload_bits or len(self.history) > MAX_CHAIN:
+            num_bits -= self.history.pop(min(self.history)).bits.payload_bits
 
     def downlink(self, base_version: int) -> Downlink:
         """Return the cheaper of the missed payloads and the full model for a client.

@@ -176,8 +176,8 @@ def test_binarize_equals_the_oracle(vector, k):
     mean_plus = oracle_mean([values[i] for i in plus])
     mean_minus = oracle_mean([values[i] for i in minus])
     expected = (plus, mean_plus) if mean_plus >= -mean_minus else (minus, mean_minus)
-    positions, value = binarize(Sum.of(vector), k)
-    assert positions.tolist() == expected[0]
+    chosen, value = binarize(Sum.of(vector), k)
+    assert chosen.positions.tolist() == expected[0]
     assert value.tobytes() == expected[1].tobytes()
 
 
