@@ -2,4 +2,4 @@
 
 from fedsbc.app_config import app_config
 
-CONFIG = app_config(clients=4, rounds=3, upstream={"name": "sbc", "density": 0.005})
+CONFIG = app_config(clients=4, rounds=3, upstream={"name": "sbc", "density": 0.01})

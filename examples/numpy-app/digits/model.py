@@ -31,7 +31,7 @@ def forward(parameters, images):
     return hidden, odds / odds.sum(axis=1, keepdims=True)
 
 
-def train(parameters, images, labels, steps=10, lr=0.05):
+def train(parameters, images, labels, steps=10, lr=0.5):
     """Return the parameters after some steps of gradient descent, and the last loss."""
     wanted = np.eye(CLASSES, dtype=np.float32)[labels]
     loss = 0.0
