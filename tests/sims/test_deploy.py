@@ -115,18 +115,18 @@ def test_nodes_that_are_killed_and_restarted_lose_nothing(deployment):
     """Node 1 is stopped and started again at once; node 2 is killed in the middle of a round."""
     for path in (deployment.folder / "deltas").iterdir():
         path.unlink()
-    config = config_of("rounds=8", "debug.keep_payloads=true", "failures.client_timeout_s=30",
-                       "failures.abort_after=8")  # fmt: skip
+    config = config_of("rounds=6", "debug.keep_payloads=true", "failures.client_timeout_s=60",
+                       "failures.abort_after=6")  # fmt: skip
     run_id, out = submit(deployment, "restarts", config)
     rounds = out / "rounds.jsonl"
-    wait_for(lambda: rounds.exists() and len(rounds.read_text().splitlines()) >= 1)
+    wait_for(lambda: rounds.exists() and len(rounds.read_text().splitlines()) >= 1, 150)
     deployment.processes.kill("node-2")
     deployment.processes.stop("node-1")
     deployment.restart_node("node-1", within_s=60)
     deployment.restart_node("node-2", within_s=180)
-    assert deployment.wait(run_id, RUN_WITHIN_S)[0] == "finished:completed"
+    assert deployment.wait(run_id, RUN_WITHIN_S) == ("finished:completed", "N/A")
     folder = RunFolder.open(out)
-    assert len(folder.rounds()) == 8
+    assert len(folder.rounds()) == 6
     assert folder.summary().failures >= 1
     _, tensors = initial(config)
     layout = Layout.of((name, array.shape) for name, array in tensors.items())
