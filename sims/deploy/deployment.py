@@ -6,7 +6,7 @@ of the programs, with nothing that Python could import).
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -42,9 +42,16 @@ class Deployment:
     Args:
         folder: made here if need be; private keys lie in it.
         environment: more variables for the programs.
+        addresses: further addresses of this machine under which SuperNodes reach the SuperLink;
+            without any it listens on the loopback alone.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        addresses: Sequence[str] = (),
+    ) -> None:
         self.folder = folder.resolve()
         self.keys, home = self.folder / "keys", self.folder / "home"
         for each in (self.keys, home, self.folder / "work"):
@@ -53,7 +60,8 @@ class Deployment:
         self.processes = Processes(
             self.folder / "work", {"FLWR_HOME": str(home), **(environment or {})}
         )
-        self.certificates = make_certificates(self.keys, [HOST, "localhost"])
+        self.certificates = make_certificates(self.keys, [HOST, "localhost", *addresses])
+        self._listens_on = "0.0.0.0" if addresses else HOST
         (self.port,) = free_ports(1)
         self.nodes: dict[str, Node] = {}
         (home / "config.toml").write_text(
@@ -75,7 +83,7 @@ class Deployment:
     def start_superlink(self) -> None:
         """Start the SuperLink and wait until it listens."""
         files, database = self.certificates, self.folder / "work" / "state.db"
-        command = ["flower-superlink", "--host", HOST, "--port", str(self.port)]
+        command = ["flower-superlink", "--host", self._listens_on, "--port", str(self.port)]
         command += ["--ssl-ca-certfile", str(files.authority), "--ssl-keyfile", str(files.key)]
         command += ["--ssl-certfile", str(files.certificate), "--enable-supernode-auth"]
         self.processes.start("superlink", [*command, "--database", str(database)])
@@ -93,14 +101,28 @@ class Deployment:
         self.nodes[name] = Node(name, private, config)
         return self.nodes[name]
 
-    def start_node(self, name: str, *, authority: Path | None = None) -> None:
-        """Start a SuperNode; it joins by itself, and again after it was stopped."""
+    def start_node(
+        self,
+        name: str,
+        *,
+        authority: Path | None = None,
+        address: str = HOST,
+        within: Sequence[str] = (),
+    ) -> None:
+        """Start a SuperNode; it joins by itself, and again after it was stopped.
+
+        Args:
+            name: of a node that was added.
+            authority: certificate that the SuperLink's must be signed by; None: the real one.
+            address: of the SuperLink.
+            within: words before the command, such as those that enter a network namespace.
+        """
         node, (port,) = self.nodes[name], free_ports(1)
         config = " ".join(f"{key}={_toml(value)}" for key, value in node.config.items())
-        command = ["flower-supernode", "--superlink", f"{HOST}:{self.port}", "--port", str(port)]
+        command = ["flower-supernode", "--superlink", f"{address}:{self.port}", "--port", str(port)]
         command += ["--root-certificates", str(authority or self.certificates.authority)]
         command += ["--auth-supernode-private-key", str(node.private_key), "--node-config", config]
-        self.processes.start(name, command)
+        self.processes.start(name, [*within, *command])
 
     def restart_node(self, name: str, within_s: float) -> None:
         """Start a SuperNode that was stopped or killed until the SuperLink takes it back.
