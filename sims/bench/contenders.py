@@ -135,8 +135,7 @@ def flower(job: Job, where: Place) -> Measured:
     processes.start("superlink", link)
     wait_for_port(processes, "superlink", port, timeout_s=60)
     federation = (
-        f"num-supernodes={job.clients} client-resources-num-cpus=1 "
-        f"init-args-num-cpus={NUM_WORKERS}"
+        f"num-supernodes={job.clients} client-resources-num-cpus=1 init-args-num-cpus={NUM_WORKERS}"
     )
     command = ["flwr", "run", str(where.folder / "app"), "--federation-config", federation]
     command += ["--run-config", f"job='{path}'", "--stream"]

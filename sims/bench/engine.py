@@ -18,7 +18,9 @@ COLUMNS = f"{'job':<5}{'who':<8}{'s/round':>9}{'interval':>19}{'start-up s':>12}
 
 
 def engine_command(
-    job: Annotated[list[str] | None, typer.Option(help="A1, A2, A3; may be repeated [all].")] = None,
+    job: Annotated[
+        list[str] | None, typer.Option(help="A1, A2, A3; may be repeated [all].")
+    ] = None,
     against: Annotated[
         list[str] | None, typer.Option(help="bare, flower, pfl; may be repeated [all].")
     ] = None,

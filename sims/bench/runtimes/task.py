@@ -60,9 +60,7 @@ def cohort(job: Job, round: int) -> list[int]:
     return [int(c) for c in draw.choice(job["clients"], job["cohort"], replace=False)]
 
 
-def train(
-    model: nn.Module, job: Job, x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor
-) -> None:
+def train(model: nn.Module, job: Job, x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor) -> None:
     """Take the local steps of one client: plain eager SGD, in place."""
     parameters = list(model.parameters())
     batch, lr = job["batch_size"], job["lr"]

@@ -1,6 +1,6 @@
 """The same FedAvg job on the PyPI package `pfl`, for a Python that has it.
 
-    torchrun --standalone --nproc-per-node 2 -m runtimes.with_pfl JOB.json
+torchrun --standalone --nproc-per-node 2 -m runtimes.with_pfl JOB.json
 """
 
 import sys
