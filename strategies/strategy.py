@@ -24,6 +24,7 @@ from .checkpoint import Checkpoints, restore_members, restore_server, snapshot_o
 from .exchange import Exchange
 from .hello import say_hello
 from .journal import Journal, SilentJournal
+from .names import check_names
 from .round_result import RoundResult
 from .rounds import Rounds
 from .server import Server
@@ -104,9 +105,11 @@ class CompressedStrategy(Strategy):
                 go into the records.
 
         Raises:
+            ConfigError: another package hides one of ours.
             RunError: too many rounds in a row could not be used, or the nodes are not those of
                 the config.
         """
+        check_names()
         rounds = self._prepare(grid, initial_arrays, timeout)
         records = list(self._resumed.records) if self._resumed else []
         self.outcome = Outcome(rounds.server, rounds.ledger, records)

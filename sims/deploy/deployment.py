@@ -6,7 +6,7 @@ of the programs, with nothing that Python could import).
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,9 @@ from .processes import Processes, free_ports, wait_for_port
 HOST = "127.0.0.1"
 START_WITHIN_S = 120.0
 COMMAND_WITHIN_S = 120.0
+RETRY_S = 5.0
+JOINED = "SuperNode ID: "
+"""What a SuperNode prints once the SuperLink knows it."""
 
 NodeConfig = Mapping[str, str | int | bool]
 
@@ -39,9 +42,16 @@ class Deployment:
     Args:
         folder: made here if need be; private keys lie in it.
         environment: more variables for the programs.
+        addresses: further addresses of this machine under which SuperNodes reach the SuperLink;
+            without any it listens on the loopback alone.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        addresses: Sequence[str] = (),
+    ) -> None:
         self.folder = folder.resolve()
         self.keys, home = self.folder / "keys", self.folder / "home"
         for each in (self.keys, home, self.folder / "work"):
@@ -50,7 +60,8 @@ class Deployment:
         self.processes = Processes(
             self.folder / "work", {"FLWR_HOME": str(home), **(environment or {})}
         )
-        self.certificates = make_certificates(self.keys, [HOST, "localhost"])
+        self.certificates = make_certificates(self.keys, [HOST, "localhost", *addresses])
+        self._listens_on = "0.0.0.0" if addresses else HOST
         (self.port,) = free_ports(1)
         self.nodes: dict[str, Node] = {}
         (home / "config.toml").write_text(
@@ -72,7 +83,7 @@ class Deployment:
     def start_superlink(self) -> None:
         """Start the SuperLink and wait until it listens."""
         files, database = self.certificates, self.folder / "work" / "state.db"
-        command = ["flower-superlink", "--host", HOST, "--port", str(self.port)]
+        command = ["flower-superlink", "--host", self._listens_on, "--port", str(self.port)]
         command += ["--ssl-ca-certfile", str(files.authority), "--ssl-keyfile", str(files.key)]
         command += ["--ssl-certfile", str(files.certificate), "--enable-supernode-auth"]
         self.processes.start("superlink", [*command, "--database", str(database)])
@@ -90,14 +101,48 @@ class Deployment:
         self.nodes[name] = Node(name, private, config)
         return self.nodes[name]
 
-    def start_node(self, name: str, *, authority: Path | None = None) -> None:
-        """Start a SuperNode; it joins by itself, and again after it was stopped."""
+    def start_node(
+        self,
+        name: str,
+        *,
+        authority: Path | None = None,
+        address: str = HOST,
+        within: Sequence[str] = (),
+    ) -> None:
+        """Start a SuperNode; it joins by itself, and again after it was stopped.
+
+        Args:
+            name: of a node that was added.
+            authority: certificate that the SuperLink's must be signed by; None: the real one.
+            address: of the SuperLink.
+            within: words before the command, such as those that enter a network namespace.
+        """
         node, (port,) = self.nodes[name], free_ports(1)
         config = " ".join(f"{key}={_toml(value)}" for key, value in node.config.items())
-        command = ["flower-supernode", "--superlink", f"{HOST}:{self.port}", "--port", str(port)]
+        command = ["flower-supernode", "--superlink", f"{address}:{self.port}", "--port", str(port)]
         command += ["--root-certificates", str(authority or self.certificates.authority)]
         command += ["--auth-supernode-private-key", str(node.private_key), "--node-config", config]
-        self.processes.start(name, command)
+        self.processes.start(name, [*within, *command])
+
+    def restart_node(self, name: str, within_s: float) -> None:
+        """Start a SuperNode that was stopped or killed until the SuperLink takes it back.
+
+        A SuperLink refuses the key of a node that it believes to be connected: for a minute after
+        a node was killed, until its heartbeat is missed.
+
+        Raises:
+            RunError: it did not join in time.
+        """
+        deadline, before = time.monotonic() + within_s, self.processes.log(name).count(JOINED)
+        self.start_node(name)
+        while self.processes.log(name).count(JOINED) == before:
+            if time.monotonic() > deadline:
+                raise RunError(f"{name} did not join: {self.processes.last_line(name)}")
+            time.sleep(0.5)
+            if not self.processes.is_running(name):
+                self.processes.stop(name)
+                time.sleep(RETRY_S)
+                self.start_node(name)
 
     def flwr(self, *arguments: str) -> dict[str, Any]:
         """Run a `flwr` command against the SuperLink and return what it answers.
