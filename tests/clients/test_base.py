@@ -54,7 +54,9 @@ def held(weights, version):
 
 
 def test_a_full_model(worker, weights):
-    base = base_for(request("full", weights), {"full": full(worker, weights)}, None, NoHome(), worker)
+    base = base_for(
+        request("full", weights), {"full": full(worker, weights)}, None, NoHome(), worker
+    )
     assert base.weights.tobytes() == weights.tobytes()
 
 
