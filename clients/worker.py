@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fedsbc import data, models
 from fedsbc.config import Config, from_json, to_json
-from fedsbc.data import partition
+from fedsbc.data import DataSet, partition
+from fedsbc.data.device import load_device_file
 from fedsbc.errors import ConfigError
 from fedsbc.experiment import config_of, upstream_compressor
 from fedsbc.flat_model import FlatModel
@@ -32,18 +33,25 @@ class Worker:
     Args:
         experiment: the resolved config.
         partition_file: `.npy` files of rows per client, made by the engine; None to split here.
+        own_data: a device's own samples, a file or the name of a data set; None: the experiment's.
     """
 
-    def __init__(self, experiment: Config, partition_file: Path | None) -> None:
+    def __init__(
+        self, experiment: Config, partition_file: Path | None, own_data: str | None = None
+    ) -> None:
         torch.set_num_threads(1)  # one and two threads give different bytes
         self.config = experiment
-        self.data = data.load(experiment.data)
+        self._holds_own_file = own_data is not None and own_data not in data.names()
+        self.data = _data_of(experiment, own_data)
         self.model = FlatModel(models.build(experiment.model, experiment.seed))
         self.initial_buffers = self.model.buffers.copy()
         clients = experiment.clients
         self.trainer = Trainer(self.model, clients, local_epochs=clients.local_epochs)
         self.compressor = upstream_compressor(experiment)
-        self._parts = read_parts(partition_file) if partition_file else self._split()
+        if self._holds_own_file:
+            self._parts = []
+        else:
+            self._parts = read_parts(partition_file) if partition_file else self._split()
 
     def _split(self) -> list[NDArray[np.int64]]:
         count = self.config.clients.count
@@ -57,6 +65,8 @@ class Worker:
 
     def rows(self, client_id: int) -> NDArray[np.int64]:
         """Return the rows of the training set that a client holds, sorted int64."""
+        if self._holds_own_file:
+            return np.arange(len(self.data.y_train))
         if not 0 <= client_id < len(self._parts):
             raise ConfigError(
                 f"partition-id {client_id}: this run has clients 0 to {len(self._parts) - 1}; "
@@ -65,15 +75,29 @@ class Worker:
         return self._parts[client_id]
 
 
+def _data_of(experiment: Config, own_data: str | None) -> DataSet:
+    """Return the data of a process: the experiment's, a named set, or a file of the device."""
+    if own_data is None:
+        return data.load(experiment.data)
+    if own_data in data.names():
+        return data.load(data.options_for(own_data)())  # type: ignore[call-arg]  # has a name
+    return load_device_file(Path(own_data).expanduser())
+
+
 @functools.lru_cache(maxsize=1)
-def _worker(experiment_json: str, partition_file: str) -> Worker:
-    return Worker(from_json(experiment_json), Path(partition_file) if partition_file else None)
+def _worker(experiment_json: str, partition_file: str, own_data: str) -> Worker:
+    return Worker(
+        from_json(experiment_json),
+        Path(partition_file) if partition_file else None,
+        own_data or None,
+    )
 
 
 def worker_of(context: Context) -> Worker:
     """Return this process's worker for the experiment of a context; built at the first call."""
     experiment = config_of(context.run_config)
-    return _worker(to_json(experiment), str(context.node_config.get("partition-file", "")))
+    names = ("partition-file", "data")
+    return _worker(to_json(experiment), *(str(context.node_config.get(n, "")) for n in names))
 
 
 def client_id_of(context: Context) -> int:

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsbc.arrays import Vector, aligned_vector
-from fedsbc.compressors.base import Compressor, State, SummingCompressor, check_form
+from fedsbc.compressors.base import (
+    Compressor,
+    CorrectingCompressor,
+    State,
+    SummingCompressor,
+    check_form,
+)
 from fedsbc.layout import Layout
 from fedsbc.updates import Update
 
@@ -37,7 +43,8 @@ def compress_with_feedback(
 ) -> Compressed:
     """Compress delta + residual and keep what was left out.
 
-    The new residual is delta + residual - dense(update), every operation rounded to float32.
+    The new residual is delta + residual - dense(update), every operation rounded to float32;
+    a `CorrectingCompressor` puts its own vector in the place of delta.
     No argument is changed but `out`.
 
     Args:
@@ -56,6 +63,8 @@ def compress_with_feedback(
 
     Source: Sattler et al. (arXiv 1805.08768), Algorithm 1, lines "ΔW ← R + ..." and "R ← ...".
     """
+    if isinstance(compressor, CorrectingCompressor):
+        delta, state = compressor.correct(delta, layout, state)
     if not compressor.options.error_feedback:
         assert residual is None, "a scheme without error feedback has no residual"
         update, state = compressor.compress(delta, layout, state, generator)

@@ -35,6 +35,15 @@ SLACK_BYTES = 65536
 """Room to grow, so that a slightly longer payload does not mean a new file."""
 
 
+def parse_header(start: bytes | mmap.mmap) -> dict[str, Any] | None:
+    """Return the header of a slot from its first `HEADER_BYTES`; None if it is not whole."""
+    if start[:4] != MAGIC:
+        return None
+    (length,) = struct.unpack("<I", start[4:8])
+    header: dict[str, Any] = json.loads(start[8 : 8 + length])
+    return header
+
+
 class Slot:
     """One slot file, mapped on demand and kept mapped.
 
@@ -64,11 +73,7 @@ class Slot:
     def header(self) -> dict[str, Any] | None:
         """Return the header of a whole slot, or None."""
         mapped = self._mapped()
-        if mapped is None or mapped[:4] != MAGIC:
-            return None
-        (length,) = struct.unpack("<I", mapped[4:8])
-        header: dict[str, Any] = json.loads(mapped[8 : 8 + length])
-        return header
+        return None if mapped is None else parse_header(mapped)
 
     def arrays(self, header: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Return the arrays of a slot as read-only views of the mapped file."""

@@ -30,13 +30,16 @@ def wait_for_nodes(grid: Grid, count: int, timeout_s: float) -> list[int]:
     """
     deadline = time.monotonic() + timeout_s
     nodes = sorted(grid.get_node_ids())
+    if len(nodes) < count:
+        print(f"waiting for nodes: {len(nodes)} of {count} are there", flush=True)
     while len(nodes) < count and time.monotonic() < deadline:
         time.sleep(0.2)
         nodes = sorted(grid.get_node_ids())
     if len(nodes) != count:
         raise RunError(
             f"{len(nodes)} nodes are connected, but the config has clients.count: {count}; "
-            "start as many nodes, or set clients.count"
+            f"start as many nodes (flwr run: --federation-config num-supernodes={count}), "
+            "or set clients.count"
         )
     return nodes
 

@@ -137,13 +137,14 @@ class Server:
     def _apply(self, round: int, aggregate: Vector) -> Sent:
         update, residual, state = self._compressed(round, aggregate)
         payload = encode(update)
-        weights = self.weights.copy()
+        weights = self.layout.zeros()
+        np.copyto(weights, self.weights)
         with np.errstate(over="ignore", invalid="ignore"):
             decode(payload, self.layout).add_to(weights)
         if not is_finite(weights):
             raise RunError(f"round {round}: the new weights are not finite; they were not applied")
-        np.copyto(self.weights, weights)
-        self.residual, self.state = residual, state
+        # A new vector, never the old one in place: a snapshot of the last version may hold that.
+        self.weights, self.residual, self.state = weights, residual, state
         return Sent(payload, measure(payload, self.layout))
 
     def _compressed(self, round: int, aggregate: Vector) -> tuple[Update, Vector | None, State]:

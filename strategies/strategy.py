@@ -11,6 +11,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from fedsbc.arrays import Vector
+from fedsbc.checkpoint import Snapshot
 from fedsbc.config import Config
 from fedsbc.errors import ConfigError, RunError
 from fedsbc.experiment import downstream_compressor
@@ -19,9 +20,11 @@ from fedsbc.ledger import Ledger
 from fedsbc.network import build
 from fedsbc.records import RoundRecord
 
+from .checkpoint import Checkpoints, restore_members, restore_server, snapshot_of
 from .exchange import Exchange
 from .hello import say_hello
 from .journal import Journal, SilentJournal
+from .names import check_names
 from .round_result import RoundResult
 from .rounds import Rounds
 from .server import Server
@@ -55,6 +58,9 @@ class CompressedStrategy(Strategy):
         config: the experiment.
         buffer_names: arrays of `initial_arrays` that are float buffers, not parameters.
         journal: told of rounds, failures and payloads.
+        checkpoints: saves the run; None: nobody does.
+        resumed: where the run goes on; None: it begins.
+        incarnation: counts the server's starts within the run, from 1.
     """
 
     def __init__(
@@ -63,12 +69,18 @@ class CompressedStrategy(Strategy):
         *,
         buffer_names: Iterable[str] = (),
         journal: Journal | None = None,
+        checkpoints: Checkpoints | None = None,
+        resumed: Snapshot | None = None,
+        incarnation: int = 1,
     ) -> None:
         self.config = config
         self.outcome: Outcome | None = None
         self._buffer_names = frozenset(buffer_names)
         self._journal = journal or SilentJournal()
-        self._num_aborted = 0
+        self._checkpoints = checkpoints
+        self._resumed = resumed
+        self._incarnation = incarnation
+        self._num_aborted = resumed.num_aborted if resumed else 0
 
     def start(
         self,
@@ -93,21 +105,46 @@ class CompressedStrategy(Strategy):
                 go into the records.
 
         Raises:
+            ConfigError: another package hides one of ours.
             RunError: too many rounds in a row could not be used, or the nodes are not those of
                 the config.
         """
+        check_names()
         rounds = self._prepare(grid, initial_arrays, timeout)
-        result, last = Result(), num_rounds or self.config.rounds
-        self.outcome = Outcome(rounds.server, rounds.ledger, [])
-        for round in range(1, last + 1):
+        records = list(self._resumed.records) if self._resumed else []
+        self.outcome = Outcome(rounds.server, rounds.ledger, records)
+        try:
+            result = self._play_all(rounds, records, num_rounds or self.config.rounds, evaluate_fn)
+        except BaseException:  # Ctrl-C too: what was reached is kept
+            if self._checkpoints is not None:
+                self._checkpoints.broken_off()
+            raise
+        result.arrays = arrays_of(rounds.server)
+        return result
+
+    def _play_all(
+        self,
+        rounds: Rounds,
+        records: list[RoundRecord],
+        last: int,
+        evaluate_fn: EvaluateFn | None,
+    ) -> Result:
+        """Play the rounds that are left, and save the run in between."""
+        result, saver = Result(), self._checkpoints
+        if saver is not None:
+            saver.begin(rounds.exchange.grid, snapshot_of(rounds, self._num_aborted, records))
+        for round in range(rounds.server.version + 1, last + 1):
             is_evaluated = round == last or round % self.config.evaluate.every == 0
             played, record = self._play(rounds, round, is_evaluated, evaluate_fn, result)
-            self.outcome.records.append(record)
+            records.append(record)
+            self._num_aborted = self._num_aborted + 1 if played.is_aborted else 0
             self._journal.round_done(record, rounds.ledger)
-            self._check_aborted(played)
+            if saver is not None:
+                snapshot = snapshot_of(rounds, self._num_aborted, records)
+                saver.round_done(snapshot, is_last=round == last)
+            self._check_aborted(round)
         if self.config.final_sync:
             sync_clients(rounds, last)
-        result.arrays = arrays_of(rounds.server)
         return result
 
     def _prepare(self, grid: Grid, initial: ArrayRecord, timeout: float | None) -> Rounds:
@@ -123,8 +160,13 @@ class CompressedStrategy(Strategy):
             averages_buffers=self.config.model.buffers == "average",
         )
         exchange = Exchange(grid, timeout or self.config.failures.client_timeout_s)
-        ledger, run_id = Ledger(), secrets.token_hex(8)
-        members = say_hello(exchange, self.config, layout, run_id, 1, ledger)
+        resumed, ledger = self._resumed, Ledger()
+        run_id = resumed.run_id if resumed else secrets.token_hex(8)
+        members = say_hello(exchange, self.config, layout, run_id, self._incarnation, ledger)
+        if resumed is not None:
+            restore_server(server, resumed)
+            restore_members(members, resumed)
+            ledger = resumed.ledger  # an interruption costs the network of the run nothing
         return Rounds(
             self.config,
             server,
@@ -134,6 +176,7 @@ class CompressedStrategy(Strategy):
             self._journal,
             run_id,
             network=build(self.config.network, self.config.seed, self.config.clients.count),
+            incarnation=self._incarnation,
         )
 
     def _flat(self, arrays: ArrayRecord, *, of_buffers: bool) -> tuple[Layout, Vector]:
@@ -189,13 +232,12 @@ class CompressedStrategy(Strategy):
         )
         return played, record
 
-    def _check_aborted(self, played: RoundResult) -> None:
-        self._num_aborted = self._num_aborted + 1 if played.is_aborted else 0
+    def _check_aborted(self, round: int) -> None:
         if self._num_aborted >= self.config.failures.abort_after:
             raise RunError(
-                f"round {played.round}: {self._num_aborted} rounds in a row could not be used "
+                f"round {round}: {self._num_aborted} rounds in a row could not be used "
                 f"(failures.abort_after); the model is unchanged since round "
-                f"{played.round - self._num_aborted}"
+                f"{round - self._num_aborted}"
             )
 
     def summary(self) -> None:

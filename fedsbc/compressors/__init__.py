@@ -10,16 +10,29 @@ from fedsbc.choices import choose
 from fedsbc.compressors.base import (
     Compressor,
     CompressorOptions,
+    CorrectingCompressor,
     Scope,
     SparseOptions,
     State,
     SummingCompressor,
     as_vector,
 )
+from fedsbc.compressors.dgc import Dgc
+from fedsbc.compressors.ef_signsgd import EfSignSgd
+from fedsbc.compressors.gaussiank import GaussianK
+from fedsbc.compressors.gradient_dropping import GradientDropping
 from fedsbc.compressors.none import NoCompression
+from fedsbc.compressors.onebit import OneBit
+from fedsbc.compressors.qsgd import Qsgd
+from fedsbc.compressors.randomk import RandomK
 from fedsbc.compressors.sbc import Sbc
 from fedsbc.compressors.scopes import check_vector
+from fedsbc.compressors.signsgd import SignSgd
+from fedsbc.compressors.stc import Stc
+from fedsbc.compressors.terngrad import TernGrad
+from fedsbc.compressors.threshold_search import ThresholdSearch
 from fedsbc.compressors.topk import TopK
+from fedsbc.compressors.trimmed_topk import TrimmedTopK
 from fedsbc.errors import ConfigError
 
 __all__ = [
@@ -27,6 +40,7 @@ __all__ = [
     "TABLE",
     "Compressor",
     "CompressorOptions",
+    "CorrectingCompressor",
     "Scope",
     "SparseOptions",
     "State",
@@ -39,9 +53,21 @@ __all__ = [
 ]
 
 TABLE: dict[str, type[Compressor]] = {
+    "dgc": Dgc,
+    "ef-signsgd": EfSignSgd,
+    "gaussiank": GaussianK,
+    "gradient-dropping": GradientDropping,
     "none": NoCompression,
+    "onebit": OneBit,
+    "qsgd": Qsgd,
+    "randomk": RandomK,
     "sbc": Sbc,
+    "signsgd": SignSgd,
+    "stc": Stc,
+    "terngrad": TernGrad,
+    "threshold-search": ThresholdSearch,
     "topk": TopK,
+    "trimmed-topk": TrimmedTopK,
 }
 """Every scheme of this package by its name in configs."""
 

@@ -78,6 +78,23 @@ class Compressor(Protocol):
 
 
 @runtime_checkable
+class CorrectingCompressor(Compressor, Protocol):
+    """A scheme that changes the change itself before the residual is added, such as by momentum."""
+
+    def correct(self, delta: Vector, layout: Layout, state: State) -> tuple[Vector, State]:
+        """Return what is to be compressed in place of the change, and the state for `compress`.
+
+        Args:
+            delta: the change, float32, shape (d,); read only.
+            layout: the tensors of the vector.
+            state: what `init_state` or the previous round left; read only.
+
+        Raises:
+            UpdateError: the change is not finite.
+        """
+
+
+@runtime_checkable
 class SummingCompressor(Compressor, Protocol):
     """A scheme that can add the residual itself, in the pass in which it reads the change."""
 

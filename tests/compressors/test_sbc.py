@@ -8,7 +8,7 @@ import pytest
 
 from fedsbc.compressors import make
 from fedsbc.compressors.sbc import SbcOptions, binarize
-from fedsbc.compressors.scan import Sum
+from fedsbc.compressors.sums import Sum
 from fedsbc.layout import Layout
 from fedsbc.selection import num_to_keep
 
@@ -28,9 +28,9 @@ def compress(vector, layout, **options):
 def test_golden(case):
     vector = np.array(case["vector"], np.float32)
     assert num_to_keep(case["density"], len(vector)) == case["k"]
-    positions, mean = binarize(Sum.of(vector), case["k"])
-    assert positions.tolist() == case["positions"]
-    assert positions.dtype == np.int64
+    chosen, mean = binarize(Sum.of(vector), case["k"])
+    assert chosen.positions.tolist() == case["positions"]
+    assert chosen.positions.dtype == np.int64
     assert mean.tobytes() == np.float32(case["mean"]).tobytes()
 
 
@@ -54,3 +54,18 @@ def test_the_mean_is_summed_in_index_order():
     vector = np.array([1, *[2**-53] * 1024], np.float32)
     _, mean = binarize(Sum.of(vector), len(vector))
     assert mean == np.float32(1 / 1025)
+
+
+def test_ablations_of_binarisation():
+    layout = Layout.single(6)
+    vector = np.array([1, -2, 3, -4, 5, -6], np.float32)
+
+    def block(values):
+        return compress(vector, layout, density=0.5, values=values).blocks[0]
+
+    floats, signs, means = block("float32"), block("signs"), block("two-means")
+    assert (floats.positions.tolist(), floats.values.tolist()) == ([1, 3, 5], [-2, -4, -6])
+    assert (signs.positions.tolist(), signs.negative.tolist()) == ([3, 4, 5], [True, False, True])
+    assert signs.mean == 5
+    assert (means.positions.tolist(), means.negative.tolist()) == ([3, 4, 5], [True, False, True])
+    assert (means.positive_mean, means.negative_mean) == (5, -5)
