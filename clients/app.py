@@ -46,8 +46,9 @@ def _reply(handler: Handler, message: Message, context: Context) -> Message:
     try:
         with LOCK:
             content = handler(message, context)
-    except NeedsModel:
-        return Message(Error(NEEDS_MODEL, traceback.format_exc()), reply_to=message)
+    except NeedsModel as error:
+        reason = f"needs the full model: {error}"
+        return Message(Error(NEEDS_MODEL, reason), reply_to=message)
     except Exception:  # whatever a client does wrong must reach the server, with its traceback
         return Message(Error(CLIENT_ERROR, traceback.format_exc()), reply_to=message)
     return Message(content, reply_to=message)

@@ -11,6 +11,7 @@ import typer
 import typer.core
 
 from sims.bench.compressors import compressors_command
+from sims.bench.engine import engine_command
 from sims.commands.compare import compare_command
 from sims.commands.deploy import deploy_data_command, deploy_local_command
 from sims.commands.inspect import inspect_command
@@ -36,6 +37,7 @@ app.command("inspect")(inspect_command)
 
 bench = typer.Typer(help="Benchmarks: what things cost on this machine.", no_args_is_help=True)
 bench.command("compressors")(compressors_command)
+bench.command("engine")(engine_command)
 app.add_typer(bench, name="bench")
 
 deploy = typer.Typer(help="Real SuperLinks and SuperNodes, with TLS.", no_args_is_help=True)

@@ -96,7 +96,8 @@ class ActorPool:
         return done
 
     def _collect(self, slot: _Slot, finished: set[Any]) -> list[JobDone]:
-        done = []
+        done: list[JobDone] = []
+        failure: str | None
         while slot.calls and slot.calls[0][0] in finished:
             ref, job = slot.calls[0]
             try:

@@ -46,6 +46,10 @@ class Closed:
         data = request.metadata
         return cls(data.dst_node_id, data.message_type, data.group_id)
 
+    def is_sender_of(self, reply: Message) -> bool:
+        """Whether a reply comes from the node that was asked; errors may be of the grid itself."""
+        return reply.has_error() or reply.metadata.src_node_id == self.node_id
+
 
 class Exchange:
     """Messages out, replies in, on one Grid.
@@ -111,14 +115,14 @@ class Exchange:
         by_id: dict[str, Message],
         on_reply: Callable[[Message, Message], None],
     ) -> None:
-        """Match a reply to its request; one from another node than was asked is nobody's."""
-        message_id, node_id = reply.metadata.reply_to_message_id, reply.metadata.src_node_id
+        """Match a reply to its request."""
+        message_id = reply.metadata.reply_to_message_id
         if message_id in by_id:
             closed = Closed.of(by_id[message_id])
-            if node_id == closed.node_id:
+            if closed.is_sender_of(reply):
                 self._answered[message_id] = closed
                 on_reply(by_id.pop(message_id), reply)
         else:
             late = self._answered.get(message_id) or self._late.pop(message_id, None)
-            if late is not None and node_id == late.node_id:
+            if late is not None and late.is_sender_of(reply):
                 self.on_late(late, reply)

@@ -53,7 +53,7 @@ BAD = {
     "an unknown compressor": (
         ["a.yaml", "--set", "upstream.name=sbd"],
         GOOD,
-        ["upstream.name", "'sbd'", "none, sbc, topk"],
+        ["upstream.name", "'sbd'", "did you mean 'sbc'?", "known:", "none", "topk"],
     ),
     "an unknown model": (
         ["a.yaml", "--set", "model.name=lenet"],

@@ -16,11 +16,11 @@ before the previous go. States that did not change are hard links into the previ
 `plan_resume` says whether and from where a run can go on.
 """
 
-from fedsbc.checkpoint.generations import Generation, generations
-from fedsbc.checkpoint.resume import Plan, begin_again, plan_resume
-from fedsbc.checkpoint.save import Cost, save
+from fedsbc.checkpoint.generation import Generation, generations
+from fedsbc.checkpoint.resuming import Plan, begin_again, plan_resume
 from fedsbc.checkpoint.snapshot import Snapshot, read_snapshot
 from fedsbc.checkpoint.states import restore_states
+from fedsbc.checkpoint.writing import Cost, save
 
 __all__ = [
     "Cost",

@@ -62,7 +62,7 @@ def write_snapshot(folder: Path, snapshot: Snapshot, facts: Mapping[str, Any]) -
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    arrays = {name: np.ascontiguousarray(array) for name, array in snapshot.arrays.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in snapshot.arrays.items()}
     try:
         save_file(arrays, folder / ARRAYS)
     except SafetensorError as error:

@@ -15,7 +15,7 @@ def _normal(rng: np.random.Generator, size: int) -> Vector:
 
 def _heavy_tailed(rng: np.random.Generator, size: int) -> Vector:
     """Student's t with 2 degrees of freedom: a normal over the root of an exponential."""
-    scale: Vector = np.sqrt(rng.standard_exponential(size, dtype=np.float32))
+    scale: Vector = np.sqrt(rng.standard_exponential(size, dtype=np.float32) + np.float32(1e-12))
     return np.divide(_normal(rng, size), scale, dtype=np.float32)
 
 

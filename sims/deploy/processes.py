@@ -119,6 +119,10 @@ class Processes:
         """Whether a program that was started, and not stopped, still runs."""
         return self._running[name].poll() is None
 
+    def status(self, name: str) -> int | None:
+        """Return the exit status of a program that was started, None while it runs."""
+        return self._running[name].poll()
+
     def check(self, name: str) -> None:
         """Raise if a program has ended.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedsbc import config as configs
 from fedsbc import environment
-from fedsbc.checkpoint.generations import Generation, discard, generations
+from fedsbc.checkpoint.generation import Generation, discard, generations
 from fedsbc.checkpoint.snapshot import read_facts
 from fedsbc.config import Config
 from fedsbc.errors import ConfigError, RunError

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fedsbc.checkpoint.generations import (
+from fedsbc.checkpoint.generation import (
     FORMAT,
     MANIFEST,
     Generation,

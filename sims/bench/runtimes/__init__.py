@@ -1,0 +1,1 @@
+"""Programs that do the benchmark's job on other runtimes; each stands by itself, without fedsbc."""
