@@ -13,24 +13,25 @@ from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from fedsbc.errors import RunError
-from fedsbc.evaluation import evaluate as evaluate_model
 from fedsbc.experiment import experiment_hash
 from fedsbc.message import (
-    EvaluateReply,
+    CLIENT_ERROR,
+    NEEDS_MODEL,
     EvaluateRequest,
     Hello,
     HelloReply,
+    ModelRequest,
+    SyncRequest,
     TrainRequest,
     pack,
     unpack,
 )
 
-from .base import base_for
+from . import visits
+from .base import NeedsModel
+from .train import Trained
 from .train import train as train_round
 from .worker import LOCK, client_id_of, home_of, worker_of
-
-CLIENT_ERROR = 1000
-"""Code of an error reply whose reason is a traceback of ours."""
 
 LAST = 2**31
 """A round after every other: `load` before it finds the newest state."""
@@ -45,6 +46,9 @@ def _reply(handler: Handler, message: Message, context: Context) -> Message:
     try:
         with LOCK:
             content = handler(message, context)
+    except NeedsModel as error:
+        reason = f"needs the full model: {error}"
+        return Message(Error(NEEDS_MODEL, reason), reply_to=message)
     except Exception:  # whatever a client does wrong must reach the server, with its traceback
         return Message(Error(CLIENT_ERROR, traceback.format_exc()), reply_to=message)
     return Message(content, reply_to=message)
@@ -68,6 +72,12 @@ def evaluate(message: Message, context: Context) -> Message:
     return _reply(_evaluate, message, context)
 
 
+@app.query("sync")
+def sync(message: Message, context: Context) -> Message:
+    """Come to the run's last weights."""
+    return _reply(_sync, message, context)
+
+
 def _hello(message: Message, context: Context) -> RecordDict:
     hello, _ = unpack(message.content, Hello)
     worker, client_id = worker_of(context), client_id_of(context)
@@ -88,7 +98,7 @@ def _hello(message: Message, context: Context) -> RecordDict:
     return pack(reply)
 
 
-def _checked_client_id(request: TrainRequest | EvaluateRequest, context: Context) -> int:
+def _checked_client_id(request: ModelRequest, context: Context) -> int:
     client_id = client_id_of(context)
     if request.client_id != client_id:
         raise RunError(f"asked as client {request.client_id}, but this node is {client_id}")
@@ -99,27 +109,29 @@ def _train(message: Message, context: Context) -> RecordDict:
     request, arrays = unpack(message.content, TrainRequest)
     client_id = _checked_client_id(request, context)
     home = home_of(context, request.run_id, client_id)
-    reply, payloads, delta = train_round(worker_of(context), home, client_id, request, arrays)
+    trained = train_round(worker_of(context), home, client_id, request, arrays)
     folder = context.node_config.get("record-dir")
     if folder is not None:
-        np.save(Path(str(folder)) / f"delta-{client_id:05d}-{request.round:06d}.npy", delta)
-    return pack(reply, payloads)
+        _record(Path(str(folder)), f"{client_id:05d}-{request.round:06d}.npy", trained)
+    return pack(trained.reply, trained.payloads)
+
+
+def _record(folder: Path, name: str, trained: Trained) -> None:
+    """Keep the change before compression, and what was dropped from the residual on purpose."""
+    np.save(folder / f"delta-{name}", trained.delta)
+    if trained.forgotten is not None:
+        np.save(folder / f"forgotten-{name}", trained.forgotten)
 
 
 def _evaluate(message: Message, context: Context) -> RecordDict:
     request, arrays = unpack(message.content, EvaluateRequest)
     client_id = _checked_client_id(request, context)
-    worker, home = worker_of(context), home_of(context, request.run_id, client_id)
-    base = base_for(request, arrays, home.load(LAST), home, worker.model)
-    worker.model.load(base.weights, base.buffers)
-    rows = worker.rows(client_id)
-    result = evaluate_model(worker.model, worker.data.train_images[rows], worker.data.y_train[rows])
-    reply = EvaluateReply(
-        run_id=request.run_id,
-        round=request.round,
-        client_id=client_id,
-        num_samples=len(rows),
-        accuracy=result.accuracy,
-        loss=result.loss,
-    )
-    return pack(reply)
+    home = home_of(context, request.run_id, client_id)
+    return pack(visits.evaluate(worker_of(context), home, client_id, request, arrays))
+
+
+def _sync(message: Message, context: Context) -> RecordDict:
+    request, arrays = unpack(message.content, SyncRequest)
+    client_id = _checked_client_id(request, context)
+    home = home_of(context, request.run_id, client_id)
+    return pack(visits.sync(worker_of(context), home, client_id, request, arrays))

@@ -1,5 +1,6 @@
 """One round at a client: settle the last update, train, compress, store, reply."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,36 +10,52 @@ from fedsbc.arrays import Vector
 from fedsbc.compressors import State
 from fedsbc.feedback import Compressed, compress_with_feedback
 from fedsbc.message import TrainReply, TrainRequest
-from fedsbc.payload import decode, encode
+from fedsbc.payload import encode
 from fedsbc.seeds import Stream, generator
 from fedsbc.state import ClientState, StateHome
 from fedsbc.training import TrainResult, mask_momentum
 from fedsbc.updates import DenseBlock, Update
 
 from .base import Base, base_for
+from .residual import Residual, after_absence, settled
 from .worker import Worker
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a round at a client gives.
+
+    Attributes:
+        reply: the fields of its reply.
+        payloads: those of its reply.
+        delta: the change before compression, float32, shape (d,).
+        forgotten: what it dropped from its residual on purpose, float32, shape (d,), or None.
+    """
+
+    reply: TrainReply
+    payloads: dict[str, bytes]
+    delta: Vector
+    forgotten: Vector | None
 
 
 def train(
     worker: Worker, home: StateHome, client_id: int, request: TrainRequest, arrays: dict[str, bytes]
-) -> tuple[TrainReply, dict[str, bytes], Vector]:
+) -> Trained:
     """Take part in one round.
-
-    Returns:
-        The reply's fields, its payloads, and the change before compression (float32, (d,)).
 
     Raises:
         FedsbcError: the request cannot be served; the stored state is as it was.
     """
     state = home.load(request.round)
-    base = base_for(request, arrays, state, home, worker.model)
+    base = base_for(request, arrays, state, home, worker)
+    residual = _residual(worker, request, state)
     result = _train_locally(worker, client_id, request, base, state)
     compressed = compress_with_feedback(
         worker.compressor,
         result.delta,
-        settled_residual(worker, request, state),
+        residual.kept,
         worker.model.layout,
-        _part(state, "compressor.") or worker.compressor.init_state(worker.model.layout),
+        part(state, "compressor.") or worker.compressor.init_state(worker.model.layout),
         generator(worker.config.seed, Stream.COMPRESS_UP, client_id, request.round),
     )
     payload = encode(compressed.update)
@@ -51,50 +68,43 @@ def train(
         num_samples=result.num_samples,
         num_steps=result.num_steps,
         train_loss=float(result.loss),
+        forgotten=residual.forgotten_mass,
     )
-    return reply, _payloads(worker, payload, result), result.delta
+    return Trained(reply, _payloads(worker, payload, result), result.delta, residual.forgotten)
+
+
+def _residual(worker: Worker, request: TrainRequest, state: ClientState | None) -> Residual:
+    missed_rounds = 0 if state is None else request.round - state.round - 1
+    residual = settled(request, state, worker.model.layout)
+    return after_absence(residual, missed_rounds, worker.config.residual)
 
 
 def _train_locally(
     worker: Worker, client_id: int, request: TrainRequest, base: Base, state: ClientState | None
 ) -> TrainResult:
-    buffers = base.buffers
-    if state is not None and "buffers" in state.arrays:
-        buffers = state.arrays["buffers"]
+    rows = worker.rows(client_id)
     return worker.trainer.train(
         base.weights,
-        buffers,
+        own_buffers(base, state),
         worker.data.train_images,
         worker.data.y_train,
         seed=worker.config.seed,
         client_id=client_id,
         round=request.round,
-        first_step=(request.round - 1) * worker.config.clients.local_steps,
-        optimizer_state=_part(state, "optimizer."),
-        rows=worker.rows(client_id),
+        first_step=(request.round - 1) * worker.trainer.num_steps(len(rows)),
+        optimizer_state=part(state, "optimizer."),
+        rows=rows,
     )
 
 
-def settled_residual(
-    worker: Worker, request: TrainRequest, state: ClientState | None
-) -> Vector | None:
-    """Return the residual after the verdict on the last update.
-
-    An update that was not used goes back into the residual, so that nothing is lost; one that
-    was used or refused as bad does not. Without error feedback there is no residual.
-    """
-    if state is None or "residual" not in state.arrays:
-        return None
-    residual: Vector = state.arrays["residual"]
-    if request.verdict_on(state.round) != "unused":
-        return residual
-    settled = worker.model.layout.zeros()
-    settled[:] = residual
-    decode(state.arrays["pending"].tobytes(), worker.model.layout).add_to(settled)
-    return settled
+def own_buffers(base: Base, state: ClientState | None) -> Vector:
+    """Return the float buffers to start from: a client's own, where they are local."""
+    if state is not None and "buffers" in state.arrays:
+        return state.arrays["buffers"]
+    return base.buffers
 
 
-def _part(state: ClientState | None, prefix: str) -> State:
+def part(state: ClientState | None, prefix: str) -> State:
     """Return the arrays of a state whose names begin with a prefix, without it."""
     arrays = {} if state is None else state.arrays
     return {name[len(prefix) :]: a for name, a in arrays.items() if name.startswith(prefix)}
@@ -126,7 +136,7 @@ def _next_state(
 def _payloads(worker: Worker, payload: bytes, result: TrainResult) -> dict[str, bytes]:
     """Return the payloads of a reply: the update, and the float buffers where they are averaged."""
     payloads = {"update": payload}
-    if worker.config.model.buffers == "average" and len(result.buffers):
+    if worker.averages_buffers:
         layout = worker.model.buffer_layout
         blocks = [DenseBlock(view) for view in layout.split(result.buffers)]
         payloads["buffers"] = encode(Update(layout, blocks))

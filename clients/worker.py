@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from fedsbc import data, models
 from fedsbc.config import Config
-from fedsbc.data import partition
-from fedsbc.data.mapped import read_train
+from fedsbc.data import DataSet, partition
+from fedsbc.data.device import load_device_file
+from fedsbc.data.mapped import TrainSet, read_train
 from fedsbc.errors import ConfigError
 from fedsbc.experiment import CONFIG_KEYS, config_of, upstream_compressor
 from fedsbc.flat_model import FlatModel
@@ -33,28 +34,46 @@ class Worker:
     Args:
         experiment: the resolved config.
         partition_file: `.npy` files of rows per client, made by the engine; None to split here.
-        data_dir: folder of the train set, made by the engine for all processes of a machine; None
-            to load it here.
+        own_data: a device's own samples, a file or the name of a data set; None: the experiment's.
+        data_dir: folder with the experiment's train set, written once by the engine for all
+            processes of a machine; None to load it here.
     """
 
     def __init__(
-        self, experiment: Config, partition_file: Path | None = None, data_dir: Path | None = None
+        self,
+        experiment: Config,
+        partition_file: Path | None,
+        own_data: str | None = None,
+        data_dir: Path | None = None,
     ) -> None:
         torch.set_num_threads(1)  # one and two threads give different bytes
         self.config = experiment
-        self.data = read_train(data_dir) if data_dir else data.load(experiment.data)
+        self._holds_own_file = own_data is not None and own_data not in data.names()
+        self.data = read_train(data_dir) if data_dir else _data_of(experiment, own_data)
         self.model = FlatModel(models.build(experiment.model, experiment.seed))
-        self.trainer = Trainer(self.model, experiment.clients)
+        self.initial_buffers = self.model.buffers.copy()
+        clients = experiment.clients
+        self.trainer = Trainer(self.model, clients, local_epochs=clients.local_epochs)
         self.compressor = upstream_compressor(experiment)
-        self._parts = read_parts(partition_file) if partition_file else self._split()
+        if self._holds_own_file:
+            self._parts = []
+        else:
+            self._parts = read_parts(partition_file) if partition_file else self._split()
 
     def _split(self) -> list[NDArray[np.int64]]:
         count = self.config.clients.count
         options = self.config.data.partition
         return partition.split(options, self.data.y_train, count, self.config.seed)
 
+    @property
+    def averages_buffers(self) -> bool:
+        """Whether float buffers travel: the model has some, and they are averaged."""
+        return self.config.model.buffers == "average" and self.model.buffer_layout.size > 0
+
     def rows(self, client_id: int) -> NDArray[np.int64]:
         """Return the rows of the training set that a client holds, sorted int64."""
+        if self._holds_own_file:
+            return np.arange(len(self.data.y_train))
         if not 0 <= client_id < len(self._parts):
             raise ConfigError(
                 f"partition-id {client_id}: this run has clients 0 to {len(self._parts) - 1}; "
@@ -63,16 +82,32 @@ class Worker:
         return self._parts[client_id]
 
 
+def _data_of(experiment: Config, own_data: str | None) -> DataSet:
+    """Return the data of a process: the experiment's, a named set, or a file of the device."""
+    if own_data is None:
+        return data.load(experiment.data)
+    if own_data in data.names():
+        return data.load(data.options_for(own_data)())  # type: ignore[call-arg]  # has a name
+    return load_device_file(Path(own_data).expanduser())
+
+
 @functools.lru_cache(maxsize=1)
-def _worker(run_config: tuple[tuple[str, str], ...], *paths: str) -> Worker:
-    return Worker(config_of(dict(run_config)), *(Path(path) if path else None for path in paths))
+def _worker(
+    run_config: tuple[tuple[str, str], ...], partition_file: str, own_data: str, data_dir: str
+) -> Worker:
+    return Worker(
+        config_of(dict(run_config)),
+        Path(partition_file) if partition_file else None,
+        own_data or None,
+        Path(data_dir) if data_dir else None,
+    )
 
 
 def worker_of(context: Context) -> Worker:
     """Return this process's worker for the experiment of a context; built at the first call."""
     run_config = tuple((key, str(context.run_config.get(key) or "")) for key in CONFIG_KEYS)
-    paths = (str(context.node_config.get(key, "")) for key in ("partition-file", "data-dir"))
-    return _worker(run_config, *paths)
+    names = ("partition-file", "data", "data-dir")
+    return _worker(run_config, *(str(context.node_config.get(n, "")) for n in names))
 
 
 def client_id_of(context: Context) -> int:

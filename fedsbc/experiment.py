@@ -56,23 +56,28 @@ def _find(path: str) -> Path:
     return in_app if not Path(path).exists() and in_app.exists() else Path(path)
 
 
+SERVER_ONLY = (
+    "availability",
+    "checkpoint",
+    "debug",
+    "engine",
+    "name",
+    "network",
+    "record",
+    "rounds",
+    "transport",
+)
+"""Keys of a config in which a client may differ from the server."""
+
+
 def experiment_hash(experiment: Config) -> str:
     """Return 16 hex digits over everything that both sides must agree on.
 
-    Where and how fast a run is computed (`engine`, `transport`), what is kept of it, and how long
-    it lasts change no bytes of a round, and are left out.
+    Where and how fast a run is computed (`engine`, `transport`), what is kept of it, how long it
+    lasts and who is there change no bytes of a client's round, and are left out.
     """
     tree = experiment.model_dump(mode="json")
-    for key in (
-        "engine",
-        "transport",
-        "record",
-        "debug",
-        "checkpoint",
-        "rounds",
-        "name",
-        "network",
-    ):
+    for key in SERVER_ONLY:
         tree.pop(key)
     return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:16]
 

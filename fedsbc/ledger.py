@@ -131,13 +131,16 @@ class Ledger:
         """
         return self._ratio("down", 1)
 
-    def truncate_after(self, round: int) -> None:
-        """Drop the rows of later rounds, as a run does that resumes after `round`."""
-        kept = self._keys[: len(self), 0] <= round
-        self._num_rows = int(kept.sum())
-        self._amounts[: self._num_rows] = self._amounts[: len(kept)][kept]
-        self._keys[: self._num_rows] = self._keys[: len(kept)][kept]
-        self._sum_up()
+    def so_far(self) -> "Ledger":
+        """Return a ledger of the rows up to now; later ones do not show in it.
+
+        It shares their memory, because rows never change once they are added.
+        """
+        ledger = Ledger()
+        if len(self):
+            ledger._keys, ledger._amounts = self._keys[: len(self)], self._amounts[: len(self)]
+        ledger._sums, ledger._num_rows = self._sums.copy(), len(self)
+        return ledger
 
     def to_parquet(self, path: str | Path) -> None:
         """Write all rows in order; the schema's metadata say what the columns mean."""

@@ -1,23 +1,72 @@
 """The messages between server and client: the one door from the core to Flower.
 
-Every message is a `RecordDict` with one `ConfigRecord` (`fedsbc`: the fields below) and, where it
-carries an update or a model, one `ArrayRecord` (`arrays`) whose values are `fedsbc.v1` payloads.
+Every message is a `RecordDict` with one `ConfigRecord` (`fedsbc`: its fields, those of
+`fedsbc.protocol`) and, where it carries an update or a model, one `ArrayRecord` (`arrays`) whose
+values are `fedsbc.v1` payloads.
 A payload travels as an `Array` of exactly its bytes: one Array per payload, never one per tensor.
 
 The exchange (see docs/protocol.md):
 
-    Hello -> HelloReply              who is who, what state is found            (Flower: query)
-    TrainRequest -> TrainReply       weights or payloads down, one update up     (Flower: train)
-    EvaluateRequest -> EvaluateReply a client's own test of the current model    (Flower: evaluate)
+    Hello -> HelloReply              who is who, what state is found          (Flower: query)
+    TrainRequest -> TrainReply       weights or payloads down, one update up  (Flower: train)
+    EvaluateRequest -> EvaluateReply a client's own test of the current model (Flower: evaluate)
+    SyncRequest -> SyncReply         the run's last weights, nothing to train (Flower: query.sync)
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, TypeVar
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from fedsbc.errors import WireError
+from fedsbc.protocol import (
+    CLIENT_ERROR,
+    MAX_CHAIN,
+    NEEDS_MODEL,
+    AnyMessage,
+    Content,
+    EvaluateReply,
+    EvaluateRequest,
+    Hello,
+    HelloReply,
+    ModelRequest,
+    SettlingRequest,
+    SyncReply,
+    SyncRequest,
+    TrainReply,
+    TrainRequest,
+    Verdict,
+)
+
+__all__ = [
+    "ARRAYS",
+    "CLIENT_ERROR",
+    "FIELDS",
+    "MAX_CHAIN",
+    "NEEDS_MODEL",
+    "PROTOCOL",
+    "STYPE",
+    "SYNC",
+    "AnyMessage",
+    "Content",
+    "EvaluateReply",
+    "EvaluateRequest",
+    "Hello",
+    "HelloReply",
+    "ModelRequest",
+    "SettlingRequest",
+    "SyncReply",
+    "SyncRequest",
+    "TrainReply",
+    "TrainRequest",
+    "Verdict",
+    "content_bytes",
+    "pack",
+    "predicted_bytes",
+    "set_field",
+    "unpack",
+]
 
 PROTOCOL = 1
 """Number of this message format; another number is refused by both sides."""
@@ -27,156 +76,10 @@ STYPE = "fedsbc.v1"
 
 FIELDS, ARRAYS = "fedsbc", "arrays"
 
-Content = Literal["shared", "full", "payloads"]
-"""How the server's weights reach a client: by shared memory, whole, or as missed payloads."""
+SYNC = "query.sync"
+"""Flower's type of the messages of the final synchronisation."""
 
-Verdict = Literal["used", "unused", "discard"]
-"""What became of an update: applied, to be put back into the residual, or thrown away."""
-
-
-@dataclass(frozen=True)
-class Hello:
-    """Asks a node who it is.
-
-    Attributes:
-        run_id: 16 hex digits, drawn by the server; state of another run is never used.
-        incarnation: counts the server's starts within the run, from 1.
-        experiment: hash of the resolved config, so that both sides train the same thing.
-    """
-
-    KIND: ClassVar[str] = "hello"
-    run_id: str
-    incarnation: int
-    experiment: str
-
-
-@dataclass(frozen=True)
-class HelloReply:
-    """Says who a node is and what state it found.
-
-    Attributes:
-        run_id: as asked.
-        client_id: the data partition that the node holds.
-        num_samples: number of its training samples.
-        layout: hash of the model's layout, 16 hex digits.
-        base_version: version of the server model that it still holds, -1 for none.
-    """
-
-    KIND: ClassVar[str] = "hello-reply"
-    run_id: str
-    client_id: int
-    num_samples: int
-    layout: str
-    base_version: int
-
-
-@dataclass(frozen=True)
-class TrainRequest:
-    """Asks a client to come to `version`, train, and send its update.
-
-    Attributes:
-        run_id: 16 hex digits.
-        incarnation: counts the server's starts within the run, from 1.
-        round: the round that is asked for, from 1.
-        client_id: whom the server takes this node for.
-        version: version of the server model to start from.
-        model: first 16 hex digits of the sha256 of that model.
-        content: how the weights travel.
-        base_version: the payloads are those of base_version + 1 .. version; -1 otherwise.
-        used_round: last round whose update from this client was applied, 0 for none.
-        discarded_round: last round whose update was refused as bad, 0 for none. Of an older
-            update that is neither, the client learns here that it was not used.
-    """
-
-    KIND: ClassVar[str] = "train"
-    run_id: str
-    incarnation: int
-    round: int
-    client_id: int
-    version: int
-    model: str
-    content: str
-    base_version: int
-    used_round: int
-    discarded_round: int
-
-    def verdict_on(self, round: int) -> Verdict:
-        """Return what became of the update that this client sent in an earlier round."""
-        if round == self.used_round:
-            return "used"
-        return "discard" if round == self.discarded_round else "unused"
-
-
-@dataclass(frozen=True)
-class TrainReply:
-    """Carries one update.
-
-    Attributes:
-        run_id: as asked.
-        round: as asked.
-        client_id: the sender.
-        base_version: version of the model that the update is relative to.
-        num_samples: number of the client's training samples (not of batches).
-        num_steps: SGD steps taken.
-        train_loss: mean loss over those steps.
-    """
-
-    KIND: ClassVar[str] = "train-reply"
-    run_id: str
-    round: int
-    client_id: int
-    base_version: int
-    num_samples: int
-    num_steps: int
-    train_loss: float
-
-
-@dataclass(frozen=True)
-class EvaluateRequest:
-    """Asks a client to test the model of `version`; moves no base and acknowledges nothing.
-
-    Attributes:
-        run_id: 16 hex digits.
-        round: the round after which the model is tested.
-        client_id: whom the server takes this node for.
-        version: version of the server model to test.
-        content: how the weights travel.
-        base_version: the payloads are those of base_version + 1 .. version; -1 otherwise.
-    """
-
-    KIND: ClassVar[str] = "evaluate"
-    run_id: str
-    round: int
-    client_id: int
-    version: int
-    content: str
-    base_version: int
-
-
-@dataclass(frozen=True)
-class EvaluateReply:
-    """A client's own test of the model.
-
-    Attributes:
-        run_id: as asked.
-        round: as asked.
-        client_id: the sender.
-        num_samples: number of samples that were tested.
-        accuracy: fraction that was right.
-        loss: mean loss.
-    """
-
-    KIND: ClassVar[str] = "evaluate-reply"
-    run_id: str
-    round: int
-    client_id: int
-    num_samples: int
-    accuracy: float
-    loss: float
-
-
-AnyMessage = Hello | HelloReply | TrainRequest | TrainReply | EvaluateRequest | EvaluateReply
-M = TypeVar("M", Hello, HelloReply, TrainRequest, TrainReply, EvaluateRequest, EvaluateReply)
+M = TypeVar("M", bound=AnyMessage)
 
 
 def _record(message: AnyMessage) -> ConfigRecord:

@@ -6,7 +6,7 @@ is in the ledger, which has one row per message.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Self
 
 from fedsbc.errors import RunError
@@ -24,13 +24,14 @@ class _Record:
         """Build a record from a dict; keys of newer versions are ignored.
 
         Raises:
-            RunError: a field is missing.
+            RunError: a field without a default is missing.
         """
-        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # as above
-        missing = [name for name in names if name not in data]
+        known = fields(cls)  # type: ignore[arg-type]  # as above
+        missing = [f.name for f in known if f.default is MISSING and f.name not in data]
         if missing:
+            names = [f.name for f in known]
             raise RunError(f"{cls.__name__}: expected the fields {names}, missing: {missing}")
-        return cls(**{name: data[name] for name in names})
+        return cls(**{f.name: data[f.name] for f in known if f.name in data})
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ class RoundRecord(_Record):
         wall_s: seconds that this round took on this machine.
         participants: number of clients whose update was used.
         failures: number of clients asked whose update was not used.
+        num_steps: local steps of all participants together.
+        forgotten: sum of the absolute values that clients dropped from their residuals on purpose
+            (`residual.absent`), as far as their replies came in time.
+        client_accuracy: fraction of their own samples that the clients of the round find right,
+            over all samples; None where they were not asked (`evaluate.clients`).
+        client_loss: mean loss on those samples; None likewise.
     """
 
     round: int
@@ -61,6 +68,10 @@ class RoundRecord(_Record):
     wall_s: float
     participants: int
     failures: int
+    num_steps: int = 0
+    forgotten: float = 0.0
+    client_accuracy: float | None = None
+    client_loss: float | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ Whole files are replaced in one step; `rounds.jsonl` and `errors.log` grow line 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,11 +115,17 @@ class RunFolder:
                 raise RunError(f"{path}:{number}: not a round ({error})") from error
         return records
 
-    def truncate_after(self, round: int) -> None:
-        """Drop the lines of later rounds, as a run does that resumes after `round`."""
-        kept = [record for record in self.rounds() if record.round <= round]
-        lines = [json.dumps(record.to_dict(), allow_nan=False) + "\n" for record in kept]
+    def cut_back(self, config_yaml: str, records: Sequence[RoundRecord]) -> None:
+        """Make ready for a run that goes on after some rounds: later ones and the outcome go.
+
+        Args:
+            config_yaml: the resolved config, with the number of rounds that is asked for now.
+            records: the rounds that stay.
+        """
+        (self.path / "summary.json").unlink(missing_ok=True)
+        lines = [json.dumps(record.to_dict(), allow_nan=False) + "\n" for record in records]
         write_text(self.path / "rounds.jsonl", "".join(lines))
+        write_text(self.path / "config.yaml", config_yaml)
 
     def write_ledger(self, ledger: Ledger) -> None:
         """Write `ledger.parquet`."""

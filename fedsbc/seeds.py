@@ -21,6 +21,7 @@ class Stream(IntEnum):
     COMPRESS_DOWN = 7
     FAILURES = 8
     NETWORK = 9
+    AVAILABILITY = 10
 
 
 def seed_sequence(seed: int, stream: Stream, *ids: int) -> np.random.SeedSequence:

@@ -13,7 +13,9 @@ import typer.core
 from sims.bench.compressors import compressors_command
 from sims.bench.engine import engine_command
 from sims.commands.compare import compare_command
+from sims.commands.deploy import deploy_data_command, deploy_local_command
 from sims.commands.inspect import inspect_command
+from sims.commands.resume import resume_command
 from sims.commands.run import run_command
 from sims.errors import exit_status
 
@@ -29,6 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run_command)
+app.command("resume")(resume_command)
 app.command("compare")(compare_command)
 app.command("inspect")(inspect_command)
 
@@ -36,6 +39,11 @@ bench = typer.Typer(help="Benchmarks: what things cost on this machine.", no_arg
 bench.command("compressors")(compressors_command)
 bench.command("engine")(engine_command)
 app.add_typer(bench, name="bench")
+
+deploy = typer.Typer(help="Real SuperLinks and SuperNodes, with TLS.", no_args_is_help=True)
+deploy.command("local")(deploy_local_command)
+deploy.command("data")(deploy_data_command)
+app.add_typer(deploy, name="deploy")
 
 
 def _version(wanted: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from fedsbc.errors import FedsbcError, RunError
+from sims import signals
 
 OK = 0
 FAILED = 1
@@ -37,7 +38,9 @@ def exit_status(command: Callable[[], int | None], debug: bool) -> int:
         if debug:
             traceback.print_exc()
         return _say(str(error if isinstance(error, FedsbcError) else unexpected(error)), FAILED)
-    return _say("interrupted", status) if status == INTERRUPTED else status
+    if status == INTERRUPTED:  # typer makes this of what Ctrl-C raises, and SIGTERM raises the same
+        return _say("interrupted", signals.exit_status())
+    return status
 
 
 def unexpected(error: Exception, folder: Path | None = None) -> RunError:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flwr.app import Error, Message, RecordDict
@@ -10,6 +11,7 @@ from flwr.serverapp import Grid
 from fedsbc.arrays import Vector
 from fedsbc.state_files import SharedWeights
 
+from . import signals
 from .actor import node_of
 from .flower_private import give_id
 from .pool import ActorPool, JobDone
@@ -34,16 +36,17 @@ class RayGrid(Grid):
         pool: the actors.
         num_actors: how many they are.
         num_clients: clients 0 to num_clients - 1.
-        shared: where the server's weights are published for all actors.
+        state_folder: where actors keep the clients' states, and find the server's weights.
     """
 
     def __init__(
-        self, pool: ActorPool, num_actors: int, num_clients: int, shared: SharedWeights
+        self, pool: ActorPool, num_actors: int, num_clients: int, state_folder: Path
     ) -> None:
         self._pool = pool
         self._num_actors = num_actors
         self._num_clients = num_clients
-        self._shared = shared
+        self.state_folder = state_folder
+        self._shared = SharedWeights(state_folder)
         self._replies: dict[str, Message] = {}
         self._outstanding = 0
 
@@ -69,6 +72,7 @@ class RayGrid(Grid):
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """Return replies that are there; wait a little if there are none."""
+        signals.check()
         wanted = set(message_ids)
         if self._outstanding and not wanted & self._replies.keys():
             for done in self._pool.wait(WAIT_S):

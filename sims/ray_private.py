@@ -1,7 +1,7 @@
 """The one file that touches Ray's private parts; tested with Ray 2.55.
 
-A driver whose head process dies is ended by Ray after a minute, with a line about RPCs and its
-files left behind. We look after the head ourselves, and end the run in order.
+A driver whose head process dies is ended by Ray itself after a minute, with a line about RPCs and
+with its files left behind. We look after the head, and end the run in order.
 """
 
 import atexit
@@ -18,22 +18,23 @@ def check_head() -> None:
     """Look whether Ray's own processes are alive.
 
     Raises:
-        RunError: one has died; nothing more can be asked of Ray.
+        RunError: one has died; nothing may be asked of Ray any more.
     """
     node = ray._private.worker._global_node
     dead = [kind for kind, _ in node.dead_processes() if kind in HEAD] if node else []
     if dead:
-        raise HeadLostError(f"Ray's {dead[0]} process has died: the engine is gone")
+        raise RunError(
+            f"Ray's process {dead[0]} has died, and the actors with it; "
+            "`fedsbc resume` goes on from the last checkpoint"
+        )
 
 
-class HeadLostError(RunError):
-    """Ray's head has died; whoever cleans up must not call Ray any more."""
-
-
-def abandon() -> None:
-    """Kill what is left of Ray without asking it, and keep it from being asked at exit."""
-    node = ray._private.worker._global_node
-    atexit.unregister(ray.shutdown)
-    atexit.unregister(ray._private.worker.shutdown)
-    if node is not None:
-        node.kill_all_processes(check_alive=False, allow_graceful=False)
+def stop() -> None:
+    """Stop Ray: in order, or where its head has died by killing what is left of it."""
+    try:
+        check_head()
+    except RunError:
+        atexit.unregister(ray.shutdown)  # it would wait for the head
+        ray._private.worker._global_node.kill_all_processes(check_alive=False, allow_graceful=False)
+    else:
+        ray.shutdown()

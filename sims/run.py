@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedsbc import data, models
+from fedsbc.checkpoint import restore_states
 from fedsbc.config import Config, to_json
 from fedsbc.data import DataSet, partition
 from fedsbc.data.mapped import write_train
@@ -19,9 +20,10 @@ from fedsbc.errors import ConfigError
 from fedsbc.partition_files import write_parts
 from fedsbc.records import Summary
 from fedsbc.run_folder import RunFolder
-from fedsbc.state_files import SharedWeights
 
+from . import signals
 from .resources import describe_fit, fit_actors, this_machine
+from .scratch import RAY, scratch_folder
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -36,16 +38,25 @@ ENVIRONMENT = {
 }
 """For the actors, which inherit it; what the user has set is left alone."""
 
+STATE = "state"
+"""Folder of the scratch folder for client states and the shared weights."""
+
 OBJECT_STORE_BYTES = 256 * 2**20
 """Replies pass through it; weights and states do not."""
 
 
-def run(config: Config, out: Path) -> Summary:
+def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
     """Run an experiment on Ray actors of this machine and return its summary.
+
+    Args:
+        config: the experiment.
+        out: the run folder; it exists only where a run goes on.
+        generation: the checkpoint to go on from; None: the run begins.
 
     Raises:
         ConfigError: it cannot be run here as asked; nothing was started.
         RunError: it could not do its job.
+        KeyboardInterrupt: Ctrl-C or SIGTERM; the last whole round is saved.
     """
     if config.engine.kind != "ray":
         raise ConfigError(
@@ -57,11 +68,17 @@ def run(config: Config, out: Path) -> Summary:
     data_set = data.load(config.data)
     models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
     # Ray and its actors start while this process deals the data and imports what a server needs.
-    with _scratch_folder(out) as scratch, ThreadPoolExecutor(1) as background:
+    with (
+        signals.raising(),
+        scratch_folder(out) as scratch,
+        ThreadPoolExecutor(1) as background,
+    ):
         prepared = background.submit(_prepare, config, data_set, scratch)
         del data_set
-        with _ray(num_actors, config):
-            return _serve(config, out, scratch, num_actors, prepared)
+        if generation is not None:
+            restore_states(generation, scratch / STATE)
+        with _ray(num_actors, config, scratch):
+            return _serve(config, out, scratch, num_actors, generation, prepared)
 
 
 def _prepare(config: Config, data_set: DataSet, scratch: Path) -> None:
@@ -74,25 +91,17 @@ def _prepare(config: Config, data_set: DataSet, scratch: Path) -> None:
 
 
 @contextlib.contextmanager
-def _scratch_folder(out: Path) -> Iterator[Path]:
-    """Make a folder for client states beside the run folder, on the same disk; remove it."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent)).resolve()
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _ray(num_actors: int, config: Config) -> Iterator[None]:
+def _ray(num_actors: int, config: Config, scratch: Path) -> Iterator[None]:
     """Start Ray for this run alone, and stop it; its sockets need a short path."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     root = str(Path(__file__).parent.parent)
     os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
     folder = tempfile.mkdtemp(prefix="fedsbc-")
+    (scratch.parent / RAY).symlink_to(folder)
     import ray
+
+    from .ray_private import stop
 
     try:
         ray.init(
@@ -103,30 +112,39 @@ def _ray(num_actors: int, config: Config) -> Iterator[None]:
             log_to_driver=False,
             _temp_dir=folder,
         )
+        signals.take()  # Ray has set its own
         yield
     finally:
-        ray.shutdown()
+        stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _serve(
-    config: Config, out: Path, scratch: Path, num_actors: int, prepared: "Future[None]"
+    config: Config,
+    out: Path,
+    scratch: Path,
+    num_actors: int,
+    generation: Path | None,
+    prepared: "Future[None]",
 ) -> Summary:
     """Start the actors and call the ServerApp on a Grid of them once the data are there."""
     import ray
     from flwr.app import Context, RecordDict
 
-    from .actor import ClientActor
+    from .actor import ClientActor, NodeConfig
     from .flower_private import RUN_ID, SERVER_NODE_ID, identify_server
     from .grid import RayGrid
     from .pool import ActorPool
+    from .ray_private import check_head
 
     identify_server()
-    run_config = {"experiment": to_json(config), "out": str(out)}
+    run_config: NodeConfig = {"experiment": to_json(config), "out": str(out)}
+    if generation is not None:
+        run_config["resume"] = str(generation)
     node_config: dict[str, Any] = {
         "partition-file": str(scratch / "partition.npy"),
         "data-dir": str(scratch),
-        "state-dir": str(scratch / "state"),
+        "state-dir": str(scratch / STATE),
     }
     if config.record.deltas:
         node_config["record-dir"] = str(out.resolve() / "deltas")
@@ -137,8 +155,9 @@ def _serve(
         num_actors,
         config.failures.client_timeout_s,
         on_replaced=lambda reason: print(f"actor replaced: {reason}", file=sys.stderr),
+        check_engine=check_head,
     )
-    grid = RayGrid(pool, num_actors, config.clients.count, SharedWeights(scratch / "state"))
+    grid = RayGrid(pool, num_actors, config.clients.count, scratch / STATE)
     try:
         from strategies.app import app  # while the actors import the same
 

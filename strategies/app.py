@@ -9,6 +9,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedsbc import data, models
 from fedsbc.arrays import Vector
+from fedsbc.checkpoint import Snapshot, begin_again, read_snapshot
 from fedsbc.config import Config, to_yaml
 from fedsbc.data import DataSet
 from fedsbc.evaluation import evaluate
@@ -19,6 +20,7 @@ from fedsbc.progress import Progress
 from fedsbc.records import Summary
 from fedsbc.run_folder import RunFolder, named_tensors
 
+from .checkpoint import Checkpoints
 from .journal import RunJournal
 from .strategy import CompressedStrategy, EvaluateFn, Outcome, array_record
 
@@ -34,11 +36,15 @@ def main(grid: Grid, context: Context) -> None:
     """
     config = config_of(context.run_config)
     torch.set_num_threads(1)  # the model's figures must not depend on the number of cores
-    folder = RunFolder.create(
-        out_folder(config, str(context.run_config.get("out") or "")), to_yaml(config)
-    )
+    out = out_folder(config, str(context.run_config.get("out") or ""))
+    generation = str(context.run_config.get("resume") or "")
+    if generation:
+        folder, resumed = RunFolder.open(out), read_snapshot(Path(generation))
+        folder.cut_back(to_yaml(config), resumed.records)
+    else:
+        folder, resumed = RunFolder.create(out, to_yaml(config)), None
     folder.write_environment()
-    run(grid, config, folder)
+    run(grid, config, folder, resumed)
 
 
 def out_folder(config: Config, out: str) -> Path:
@@ -46,18 +52,32 @@ def out_folder(config: Config, out: str) -> Path:
     return Path(out) if out else Path("runs") / config.name
 
 
-def run(grid: Grid, config: Config, folder: RunFolder) -> Summary:
-    """Run an experiment on a Grid; the folder is whole also where the run breaks off."""
-    started = time.monotonic()
+def run(grid: Grid, config: Config, folder: RunFolder, resumed: Snapshot | None = None) -> Summary:
+    """Run an experiment on a Grid; the folder is whole also where the run breaks off.
+
+    Args:
+        grid: any Flower Grid.
+        config: the experiment.
+        folder: where the run's files go.
+        resumed: the snapshot to go on from; None: the run begins.
+    """
+    earlier_s = sum(record.wall_s for record in resumed.records) if resumed else 0.0
+    started = time.monotonic() - earlier_s
     model = FlatModel(models.build(config.model, config.seed))
     data_set = data.load(config.data)
     models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
     if config.record.deltas:
-        (folder.path / "deltas").mkdir()  # engines on this machine write there
+        (folder.path / "deltas").mkdir(exist_ok=True)  # engines on this machine write there
     progress = Progress(config.rounds, config.name)
     journal = RunJournal(folder, progress, keep_payloads=config.debug.keep_payloads)
+    checkpoints = folder.path / "checkpoint"
     strategy = CompressedStrategy(
-        config, buffer_names=[t.name for t in model.buffer_layout.tensors], journal=journal
+        config,
+        buffer_names=[t.name for t in model.buffer_layout.tensors],
+        journal=journal,
+        checkpoints=Checkpoints(checkpoints, config, progress.note),
+        resumed=resumed,
+        incarnation=begin_again(checkpoints, resumed.round) if resumed else 1,
     )
     summary = None
     try:
@@ -113,7 +133,7 @@ def summarise(config: Config, outcome: Outcome, wall_s: float) -> Summary:
         best_accuracy=max(accuracies, default=None),
         up_bits=totals.up.payload_bits,
         down_bits=totals.down.payload_bits,
-        up_ratio_dsgd=ledger.up_ratio_dsgd(config.clients.local_steps),
+        up_ratio_dsgd=ledger.up_ratio_dsgd(_local_steps(config, outcome)),
         up_ratio_fedavg=totals.up_ratio_fedavg,
         down_ratio_fedavg=totals.down_ratio_fedavg,
         simulated_s=sum(r.simulated_s for r in records),
@@ -123,6 +143,14 @@ def summarise(config: Config, outcome: Outcome, wall_s: float) -> Summary:
         failures=sum(r.failures for r in records),
         completed=len(records) == config.rounds,
     )
+
+
+def _local_steps(config: Config, outcome: Outcome) -> float:
+    """Return the local steps between two exchanges; their mean where clients do epochs."""
+    if config.clients.local_steps is not None:
+        return config.clients.local_steps
+    participants = sum(record.participants for record in outcome.records)
+    return sum(record.num_steps for record in outcome.records) / max(1, participants)
 
 
 def _write(folder: RunFolder, outcome: Outcome, summary: Summary) -> None:

@@ -30,13 +30,16 @@ def wait_for_nodes(grid: Grid, count: int, timeout_s: float) -> list[int]:
     """
     deadline = time.monotonic() + timeout_s
     nodes = sorted(grid.get_node_ids())
+    if len(nodes) < count:
+        print(f"waiting for nodes: {len(nodes)} of {count} are there", flush=True)
     while len(nodes) < count and time.monotonic() < deadline:
         time.sleep(0.2)
         nodes = sorted(grid.get_node_ids())
     if len(nodes) != count:
         raise RunError(
             f"{len(nodes)} nodes are connected, but the config has clients.count: {count}; "
-            "start as many nodes, or set clients.count"
+            f"start as many nodes (flwr run: --federation-config num-supernodes={count}), "
+            "or set clients.count"
         )
     return nodes
 
@@ -61,13 +64,18 @@ def say_hello(
     requests = [Message(hello, node, MessageType.QUERY, group_id="0") for node in nodes]
     replies: list[tuple[int, Message]] = []
     silent = exchange.run(
-        requests,
-        on_reply=lambda request, reply: replies.append((request.metadata.dst_node_id, reply)),
-        on_late=lambda reply: None,
+        requests, lambda request, reply: replies.append((request.metadata.dst_node_id, reply))
     )
     if silent:
         raise RunError(f"hello: {len(silent)} of {len(nodes)} nodes gave no answer: {silent[0][1]}")
-    return _bind(replies, content_bytes(hello), layout, ledger)
+    members = _bind(replies, content_bytes(hello), layout, ledger)
+    for client_id in range(config.clients.count):
+        if client_id not in members:
+            raise RunError(
+                f"no node is client {client_id}: the nodes' partition-ids are to be 0 to "
+                f"{config.clients.count - 1}, each once"
+            )
+    return members
 
 
 def _bind(
@@ -81,6 +89,8 @@ def _bind(
                 f"client {reply.client_id} has another model (layout {reply.layout}) than the "
                 f"server ({layout.hash})"
             )
+        if reply.client_id < 0 or reply.num_samples < 0 or reply.base_version < -1:
+            raise RunError(f"hello: a node's answer is not ours: {reply}")
         if reply.client_id in members:
             raise RunError(f"two nodes claim client {reply.client_id}: give each its partition-id")
         members[reply.client_id] = Member(

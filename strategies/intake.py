@@ -1,7 +1,9 @@
 """What the server accepts: every reply is checked here before it counts."""
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
 from flwr.app import Message
 
 from fedsbc.errors import UpdateError, WireError
@@ -33,7 +35,13 @@ class Accepted:
 
 
 def accept(
-    message: Message, request: TrainRequest, num_samples: int, layout: Layout, buffer_layout: Layout
+    message: Message,
+    request: TrainRequest,
+    num_samples: int,
+    layout: Layout,
+    buffer_layout: Layout,
+    *,
+    max_norm: float | None = None,
 ) -> Accepted:
     """Check and decode the reply to a request.
 
@@ -43,6 +51,7 @@ def accept(
         num_samples: what the client said in its hello.
         layout: of the parameters.
         buffer_layout: of the float buffers that are sent; empty where they stay local.
+        max_norm: an update with a larger Euclidean norm is refused; None for no bound.
 
     Raises:
         WireError: a field or a payload is not what was asked for.
@@ -60,6 +69,8 @@ def accept(
         )
     if reply.num_samples != num_samples or reply.num_steps < 0:
         raise UpdateError(f"claims {reply.num_samples} samples, but {num_samples} in its hello")
+    if not (math.isfinite(reply.forgotten) and reply.forgotten >= 0):
+        raise UpdateError(f"claims to have forgotten {reply.forgotten}")
     expected = {"update", "buffers"} if buffer_layout.size else {"update"}
     if arrays.keys() != expected:
         raise WireError(f"reply carries {sorted(arrays)}; expected {sorted(expected)}")
@@ -68,7 +79,15 @@ def accept(
     if buffer_layout.size:
         buffers, buffer_bits = decode_and_measure(arrays["buffers"], buffer_layout)
         bits = add_bits(bits, buffer_bits)
+    if max_norm is not None:
+        _check_norm(update, max_norm)
     return Accepted(reply, update, buffers, arrays["update"], bits)
+
+
+def _check_norm(update: Update, max_norm: float) -> None:
+    norm = float(np.linalg.norm(update.to_dense().astype(np.float64)))
+    if norm > max_norm:
+        raise UpdateError(f"norm {norm:.4g} is above failures.max_update_norm: {max_norm:g}")
 
 
 def bits_or_none(message: Message, layout: Layout) -> PayloadBits:

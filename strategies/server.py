@@ -12,7 +12,7 @@ from fedsbc.feedback import compress_with_feedback
 from fedsbc.flat_model import model_sha256
 from fedsbc.layout import Layout, is_finite
 from fedsbc.lossless import lossless_update
-from fedsbc.message import Content
+from fedsbc.message import MAX_CHAIN, Content
 from fedsbc.payload import PayloadBits, decode, encode, measure
 from fedsbc.seeds import Stream, generator
 from fedsbc.updates import DenseBlock, Update
@@ -67,10 +67,13 @@ class Server:
         buffers: float32.
         compressor: the scheme from the server to clients.
         seed: of the run.
+        averages_buffers: whether float buffers are averaged and sent with every version; local
+            ones are sent with the full model alone, for clients to start from.
         version: rounds that were closed; the model after round t has version t.
         residual: what downstream compression left out; None at first and without it.
         state: the compressor's own.
-        history: payload and cost of each recent version; at most a full model in all.
+        history: payload and cost of each recent version; fewer bytes than a full model in all,
+            and at most `MAX_CHAIN` of them.
     """
 
     layout: Layout
@@ -79,6 +82,7 @@ class Server:
     buffers: Vector
     compressor: Compressor
     seed: int
+    averages_buffers: bool = True
     version: int = 0
     residual: Vector | None = None
     state: State = field(default_factory=dict)
@@ -95,7 +99,17 @@ class Server:
         """Return the sha256 of the current model."""
         return model_sha256(self.weights, self.buffers)
 
-    def close_round(self, round: int, aggregate: Vector | None, buffers: Vector | None) -> None:
+    def sent_hash(self) -> str:
+        """Return what requests say of the current model: its hash without local buffers."""
+        sent = self.buffers if self.averages_buffers else self.buffers[:0]
+        return model_sha256(self.weights, sent)[:16]
+
+    @property
+    def sent_buffers(self) -> Layout:
+        """The float buffers that clients send; empty where they stay local."""
+        return self.buffer_layout if self.averages_buffers else Layout(())
+
+    def close_round(self, round: int, aggregate: Vector | None, buffers: Vector | None) -> bytes:
         """Come to the version of a round: apply what everyone else will decode.
 
         Args:
@@ -104,8 +118,12 @@ class Server:
                 nothing.
             buffers: averaged float buffers, or None to keep them.
 
+        Returns:
+            The payload that leads from the version before to this one; empty for no change.
+
         Raises:
             RunError: the new weights are not finite; nothing was changed.
+            UpdateError: the aggregate and the residual together are not; nothing was changed.
         """
         assert round == self.version + 1, "rounds close one after the other"
         sent = Sent() if aggregate is None else self._apply(round, aggregate)
@@ -114,16 +132,19 @@ class Server:
         self.version = round
         self.history[round] = sent
         self._forget()
+        return sent.payload
 
     def _apply(self, round: int, aggregate: Vector) -> Sent:
         update, residual, state = self._compressed(round, aggregate)
         payload = encode(update)
-        weights = self.weights.copy()
-        decode(payload, self.layout).add_to(weights)
+        weights = self.layout.zeros()
+        np.copyto(weights, self.weights)
+        with np.errstate(over="ignore", invalid="ignore"):
+            decode(payload, self.layout).add_to(weights)
         if not is_finite(weights):
             raise RunError(f"round {round}: the new weights are not finite; they were not applied")
-        np.copyto(self.weights, weights)
-        self.residual, self.state = residual, state
+        # A new vector, never the old one in place: a snapshot of the last version may hold that.
+        self.weights, self.residual, self.state = weights, residual, state
         return Sent(payload, measure(payload, self.layout))
 
     def _compressed(self, round: int, aggregate: Vector) -> tuple[Update, Vector | None, State]:
@@ -140,30 +161,36 @@ class Server:
         return compressed.update, compressed.residual, compressed.state
 
     def _forget(self) -> None:
-        """Drop the oldest payloads: a chain that is longer than a full model is never sent."""
-        full_bytes, total = 4 * self.layout.size, 0
-        for version in sorted(self.history, reverse=True):
-            total += len(self.history[version].payload)
-            if total > full_bytes:
-                for old in [v for v in self.history if v <= version]:
-                    del self.history[old]
-                return
+        """Drop the oldest payloads: a chain that is not shorter than a full model is never sent."""
+        num_bits = sum(sent.bits.payload_bits for sent in self.history.values())
+        while num_bits >= self._full_bits.payload_bits or len(self.history) > MAX_CHAIN:
+            num_bits -= self.history.pop(min(self.history)).bits.payload_bits
 
     def downlink(self, base_version: int) -> Downlink:
-        """Return the cheaper of the missed payloads and the full model for a client."""
-        full = add_bits(self._full_bits, self._buffer_bits)
-        lengths: dict[str, int] = {}
-        if self.buffer_layout.size:
-            lengths["buffers"] = self._buffer_bits.payload_bits // 8
+        """Return the cheaper of the missed payloads and the full model for a client.
+
+        Args:
+            base_version: what the client holds for certain; -1 for nothing.
+        """
+        buffers, lengths = NO_BITS, {}
+        if self.averages_buffers and self.buffer_layout.size:
+            buffers, lengths = self._buffer_bits, {"buffers": self._buffer_bits.payload_bits // 8}
         missed = range(base_version + 1, self.version + 1)
         if base_version >= 0 and all(v in self.history for v in missed):
-            sent = [v for v in missed if self.history[v].payload]
-            bits = reduce(add_bits, (self.history[v].bits for v in sent), self._buffer_bits)
-            if bits.payload_bits < full.payload_bits:
-                lengths.update({f"v{v}": len(self.history[v].payload) for v in sent})
-                return Downlink("payloads", base_version, lengths, bits)
-        lengths["full"] = self._full_bits.payload_bits // 8
-        return Downlink("full", -1, lengths, full)
+            sent = {v: self.history[v] for v in missed if self.history[v].payload}
+            bits = reduce(add_bits, (s.bits for s in sent.values()), NO_BITS)
+            if bits.payload_bits < self._full_bits.payload_bits:
+                lengths.update({f"v{v}": len(s.payload) for v, s in sent.items()})
+                return Downlink("payloads", base_version, lengths, add_bits(bits, buffers))
+        return self._whole()
+
+    def _whole(self) -> Downlink:
+        """Return the full model, and the float buffers if there are any."""
+        bits, lengths = self._full_bits, {"full": self._full_bits.payload_bits // 8}
+        if self.buffer_layout.size:
+            bits = add_bits(bits, self._buffer_bits)
+            lengths["buffers"] = self._buffer_bits.payload_bits // 8
+        return Downlink("full", -1, lengths, bits)
 
     def payload(self, name: str) -> bytes:
         """Return a payload by its name in messages: `full`, `buffers`, or `v3` of version 3."""

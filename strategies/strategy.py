@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -11,6 +11,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from fedsbc.arrays import Vector
+from fedsbc.checkpoint import Snapshot
 from fedsbc.config import Config
 from fedsbc.errors import ConfigError, RunError
 from fedsbc.experiment import downstream_compressor
@@ -19,11 +20,15 @@ from fedsbc.ledger import Ledger
 from fedsbc.network import build
 from fedsbc.records import RoundRecord
 
+from .checkpoint import Checkpoints, restore_members, restore_server, snapshot_of
 from .exchange import Exchange
 from .hello import say_hello
 from .journal import Journal, SilentJournal
-from .rounds import RoundResult, Rounds
+from .names import check_names
+from .round_result import RoundResult
+from .rounds import Rounds
 from .server import Server
+from .visits import evaluate_clients, sync_clients
 
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
 
@@ -53,6 +58,9 @@ class CompressedStrategy(Strategy):
         config: the experiment.
         buffer_names: arrays of `initial_arrays` that are float buffers, not parameters.
         journal: told of rounds, failures and payloads.
+        checkpoints: saves the run; None: nobody does.
+        resumed: where the run goes on; None: it begins.
+        incarnation: counts the server's starts within the run, from 1.
     """
 
     def __init__(
@@ -61,12 +69,18 @@ class CompressedStrategy(Strategy):
         *,
         buffer_names: Iterable[str] = (),
         journal: Journal | None = None,
+        checkpoints: Checkpoints | None = None,
+        resumed: Snapshot | None = None,
+        incarnation: int = 1,
     ) -> None:
         self.config = config
         self.outcome: Outcome | None = None
         self._buffer_names = frozenset(buffer_names)
         self._journal = journal or SilentJournal()
-        self._num_aborted = 0
+        self._checkpoints = checkpoints
+        self._resumed = resumed
+        self._incarnation = incarnation
+        self._num_aborted = resumed.num_aborted if resumed else 0
 
     def start(
         self,
@@ -91,20 +105,46 @@ class CompressedStrategy(Strategy):
                 go into the records.
 
         Raises:
+            ConfigError: another package hides one of ours.
             RunError: too many rounds in a row could not be used, or the nodes are not those of
                 the config.
         """
+        check_names()
         rounds = self._prepare(grid, initial_arrays, timeout)
-        result, last = Result(), num_rounds or self.config.rounds
-        self.outcome = Outcome(rounds.server, rounds.ledger, [])
-        for round in range(1, last + 1):
-            is_evaluated = round == last or round % self.config.evaluate.every == 0
-            evaluate = evaluate_fn if is_evaluated else None
-            played, record = self._play(rounds, round, evaluate, result)
-            self.outcome.records.append(record)
-            self._journal.round_done(record, rounds.ledger)
-            self._check_aborted(played)
+        records = list(self._resumed.records) if self._resumed else []
+        self.outcome = Outcome(rounds.server, rounds.ledger, records)
+        try:
+            result = self._play_all(rounds, records, num_rounds or self.config.rounds, evaluate_fn)
+        except BaseException:  # Ctrl-C too: what was reached is kept
+            if self._checkpoints is not None:
+                self._checkpoints.broken_off()
+            raise
         result.arrays = arrays_of(rounds.server)
+        return result
+
+    def _play_all(
+        self,
+        rounds: Rounds,
+        records: list[RoundRecord],
+        last: int,
+        evaluate_fn: EvaluateFn | None,
+    ) -> Result:
+        """Play the rounds that are left, and save the run in between."""
+        result, saver = Result(), self._checkpoints
+        if saver is not None:
+            saver.begin(rounds.exchange.grid, snapshot_of(rounds, self._num_aborted, records))
+        for round in range(rounds.server.version + 1, last + 1):
+            is_evaluated = round == last or round % self.config.evaluate.every == 0
+            played, record = self._play(rounds, round, is_evaluated, evaluate_fn, result)
+            records.append(record)
+            self._num_aborted = self._num_aborted + 1 if played.is_aborted else 0
+            self._journal.round_done(record, rounds.ledger)
+            if saver is not None:
+                snapshot = snapshot_of(rounds, self._num_aborted, records)
+                saver.round_done(snapshot, is_last=round == last)
+            self._check_aborted(round)
+        if self.config.final_sync:
+            sync_clients(rounds, last)
         return result
 
     def _prepare(self, grid: Grid, initial: ArrayRecord, timeout: float | None) -> Rounds:
@@ -117,11 +157,16 @@ class CompressedStrategy(Strategy):
             buffers,
             downstream_compressor(self.config),
             self.config.seed,
+            averages_buffers=self.config.model.buffers == "average",
         )
         exchange = Exchange(grid, timeout or self.config.failures.client_timeout_s)
-        ledger, run_id = Ledger(), secrets.token_hex(8)
-        members = say_hello(exchange, self.config, layout, run_id, 1, ledger)
-        is_sent = getattr(self.config.model, "buffers", "average") == "average"
+        resumed, ledger = self._resumed, Ledger()
+        run_id = resumed.run_id if resumed else secrets.token_hex(8)
+        members = say_hello(exchange, self.config, layout, run_id, self._incarnation, ledger)
+        if resumed is not None:
+            restore_server(server, resumed)
+            restore_members(members, resumed)
+            ledger = resumed.ledger  # an interruption costs the network of the run nothing
         return Rounds(
             self.config,
             server,
@@ -131,7 +176,7 @@ class CompressedStrategy(Strategy):
             self._journal,
             run_id,
             network=build(self.config.network, self.config.seed, self.config.clients.count),
-            sent_buffers=buffer_layout if is_sent else Layout(()),
+            incarnation=self._incarnation,
         )
 
     def _flat(self, arrays: ArrayRecord, *, of_buffers: bool) -> tuple[Layout, Vector]:
@@ -152,15 +197,22 @@ class CompressedStrategy(Strategy):
         self,
         rounds: Rounds,
         round: int,
+        is_evaluated: bool,
         evaluate_fn: EvaluateFn | None,
         result: Result,
     ) -> tuple[RoundResult, RoundRecord]:
         started = time.monotonic()
         before = rounds.ledger.run_totals()
         played = rounds.play(round)
-        metrics = evaluate_fn(round, arrays_of(rounds.server)) if evaluate_fn else None
+        metrics = clients = None
+        if is_evaluated and evaluate_fn is not None:
+            metrics = evaluate_fn(round, arrays_of(rounds.server))
         if metrics is not None:
             result.evaluate_metrics_serverapp[round] = metrics
+        if is_evaluated and self.config.evaluate.clients:
+            clients = evaluate_clients(rounds, played)
+        if clients is not None:
+            result.evaluate_metrics_clientapp[round] = MetricRecord(asdict(clients))
         after = rounds.ledger.run_totals()
         record = RoundRecord(
             round=round,
@@ -173,16 +225,19 @@ class CompressedStrategy(Strategy):
             wall_s=time.monotonic() - started,
             participants=len(played.used),
             failures=played.failures,
+            num_steps=sum(reply.num_steps for reply in played.used),
+            forgotten=played.forgotten,
+            client_accuracy=clients.accuracy if clients else None,
+            client_loss=clients.loss if clients else None,
         )
         return played, record
 
-    def _check_aborted(self, played: RoundResult) -> None:
-        self._num_aborted = self._num_aborted + 1 if played.is_aborted else 0
+    def _check_aborted(self, round: int) -> None:
         if self._num_aborted >= self.config.failures.abort_after:
             raise RunError(
-                f"round {played.round}: {self._num_aborted} rounds in a row could not be used "
+                f"round {round}: {self._num_aborted} rounds in a row could not be used "
                 f"(failures.abort_after); the model is unchanged since round "
-                f"{played.round - self._num_aborted}"
+                f"{round - self._num_aborted}"
             )
 
     def summary(self) -> None:

@@ -27,12 +27,14 @@ def initial(config: Config) -> tuple[FlatModel, dict[str, np.ndarray]]:
     return model, tensors
 
 
-def play(config: Config, grid, journal=None, rounds: int | None = None) -> CompressedStrategy:
+def play(
+    config: Config, grid, journal=None, rounds: int | None = None, evaluate_fn=None
+) -> CompressedStrategy:
     """Run the strategy on a grid and return it with its outcome."""
     model, tensors = initial(config)
     names = [t.name for t in model.buffer_layout.tensors]
     strategy = CompressedStrategy(config, buffer_names=names, journal=journal)
-    strategy.start(grid, array_record(tensors), num_rounds=rounds)
+    strategy.start(grid, array_record(tensors), num_rounds=rounds, evaluate_fn=evaluate_fn)
     return strategy
 
 

@@ -48,6 +48,7 @@ class LocalGrid(Grid):
         self._node_config = dict(node_config or {})
         if state_dir is not None:
             self._node_config["state-dir"] = str(state_dir)
+            self.state_folder = state_dir
         self._states = [RecordDict() for _ in range(config.clients.count)]
         self._replies: list[Message] = []
         self._late: list[Message] = []

@@ -37,7 +37,12 @@ BAD = {
     "density 1.5": (["a.yaml", "--set", "upstream.density=1.5"], GOOD, ["given 1.5", "<= 1"]),
     "density NaN": (["a.yaml", "--set", "upstream.density=.nan"], GOOD, ["given NaN", "<= 1"]),
     "participation 0": (["a.yaml", "--set", "participation=0"], GOOD, ["given 0", "> 0 and <= 1"]),
-    "participation 2": (["a.yaml", "--set", "participation=2"], GOOD, ["given 2", "<= 1"]),
+    "participation 1.5": (["a.yaml", "--set", "participation=1.5"], GOOD, ["given 1.5", "<= 1"]),
+    "participation 20": (
+        ["a.yaml", "--set", "participation=20"],
+        GOOD,
+        ["20 clients", "`clients.count` is 10"],
+    ),
     "rounds -1": (["a.yaml", "--set", "rounds=-1"], GOOD, ["rounds", "given -1", "> 0"]),
     "an override that is none": (["a.yaml", "--set", "rounds"], GOOD, ["expected key.path=value"]),
     "more clients than samples": (
@@ -48,7 +53,7 @@ BAD = {
     "an unknown compressor": (
         ["a.yaml", "--set", "upstream.name=sbd"],
         GOOD,
-        ["upstream.name", "'sbd'", "none, sbc, topk"],
+        ["upstream.name", "'sbd'", "did you mean 'sbc'?", "known:", "none", "topk"],
     ),
     "an unknown model": (
         ["a.yaml", "--set", "model.name=lenet"],

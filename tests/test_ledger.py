@@ -118,16 +118,19 @@ def test_a_ratio_is_none_where_nothing_was_sent() -> None:
     assert Ledger().up_ratio_dsgd(10) is None
 
 
-def test_truncate_after_drops_later_rounds_and_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("num_early", [0, 7])
+def test_later_rows_do_not_show_in_the_ledger_so_far(num_early: int) -> None:
     rows = many_rows()
-    ledger = Ledger(rows)
-    ledger.truncate_after(1)
-    early = [r for r in rows if r.round <= 1]
-    assert ledger.rows == Ledger(early).rows
-    assert ledger.run_totals() == Ledger(early).run_totals()
-    for late in (r for r in rows if r.round > 1):
+    ledger = Ledger(rows[:num_early])
+    early = ledger.so_far()
+    for late in rows[num_early:]:
         ledger.add(late)
     assert ledger.rows == Ledger(rows).rows
+    assert early.rows == Ledger(rows[:num_early]).rows
+    assert early.run_totals() == Ledger(rows[:num_early]).run_totals()
+    for late in rows[num_early:][::-1]:
+        early.add(late)
+    assert early.rows == ledger.rows == Ledger(rows).rows
 
 
 @pytest.mark.parametrize("rows", [[], many_rows()], ids=["empty", "full"])

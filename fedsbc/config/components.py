@@ -64,6 +64,7 @@ COMPONENTS = (
         "options_for_schedule",
         default={"kind": "constant"},
     ),
+    Component(("availability",), "kind", "fedsbc.availability", default={"kind": "always"}),
     Component(("upstream",), "name", "fedsbc.compressors"),
     Component(("downstream",), "name", "fedsbc.compressors", default={"name": "none"}),
     Component(("network",), "profile", "fedsbc.network", default={"profile": "none"}),

@@ -11,6 +11,8 @@ from fedsbc.config.components import COMPONENTS, Component, KeyPath
 from fedsbc.config.yaml_text import Tree, parse
 from fedsbc.errors import ConfigError
 
+_TOGETHER = ""
+
 
 def apply(tree: Tree, overrides: Sequence[str]) -> tuple[Tree, frozenset[KeyPath]]:
     """Return the tree with the overrides applied in their order, and the paths that they set.
@@ -66,18 +68,30 @@ def _drop_stale(component: Component, before: Tree, after: Tree, paths: set[KeyP
         return
     depth = len(component.path)
     is_set = {path[depth] for path in paths if path[:depth] == component.path and path[depth:]}
-    for key in _refused(component, new) - _refused(component, old) - is_set:
-        new.pop(key, None)
+    of_file = old.keys() & new.keys() - is_set - {component.chooser}
+    for key in of_file & (_refused(component, new) - _refused(component, old)):
+        del new[key]
+    if _refused(component, new) == {_TOGETHER}:
+        kept = sorted(of_file & new.keys())
+        culprits = (key for key in kept if not _refused(component, _without(new, key)))
+        new.pop(next(culprits, ""), None)
+
+
+def _without(tree: Tree, key: str) -> Tree:
+    return {k: v for k, v in tree.items() if k != key}
 
 
 def _refused(component: Component, given: Tree) -> set[str]:
-    """Return the keys of a sub-tree that its options class does not take as they are."""
+    """Return the keys of a sub-tree that its options class does not take as they are.
+
+    `_TOGETHER` stands for options that are good each by itself and contradict one another.
+    """
     inner = {c.path[-1] for c in COMPONENTS if c.path[:-1] == component.path}
     plain = {key: value for key, value in given.items() if key not in inner}
     try:
         component.options_for(given[component.chooser]).model_validate_json(json.dumps(plain))
     except ValidationError as error:
-        return {str(details["loc"][0]) for details in error.errors() if details["loc"]}
+        return {str((*details["loc"], _TOGETHER)[0]) for details in error.errors()}
     except (ConfigError, KeyError, TypeError):
         return set()
     return set()

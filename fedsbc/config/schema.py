@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SerializeAsAny, model_validator
 
+from fedsbc.availability import AvailabilityOptions
 from fedsbc.compressors.base import CompressorOptions
 from fedsbc.data.base import DataOptions
 from fedsbc.data.partition_options import PartitionOptions
@@ -18,8 +19,13 @@ RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 """A whole number from 0 to 2^63 - 1."""
 
-Participation = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-"""Fraction of the clients that take part in a round, in (0, 1]."""
+Participation = (
+    Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | Annotated[int, Field(ge=2)]
+)
+"""Who takes part in a round: a fraction of the clients, in (0, 1], or a number of them, from 2.
+
+1 is everybody, as 1.0 is. One client alone is a fraction: 0.01 of 100.
+"""
 
 
 class DataConfig(DataOptions):
@@ -38,24 +44,35 @@ class ClientsConfig(Options):
     Attributes:
         count: number of clients; each holds one part of the data.
         local_steps: communication delay n: SGD steps between two exchanges.
+        local_epochs: passes over a client's samples between two exchanges, in place of steps.
         batch_size: samples a step.
         optimizer: options of the local optimiser, `name` and its own.
         schedule: options of the learning-rate schedule, `kind` and its own.
     """
 
     count: PositiveInt
-    local_steps: PositiveInt
+    local_steps: PositiveInt | None = None
+    local_epochs: PositiveInt | None = None
     batch_size: PositiveInt
     optimizer: SerializeAsAny[OptimizerOptions]
     schedule: SerializeAsAny[ScheduleOptions]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.local_steps is None) == (self.local_epochs is None):
+            given = "neither" if self.local_steps is None else "both"
+            raise ValueError(f"give either `local_steps` or `local_epochs`, given {given}")
+        return self
 
 
 class ResidualConfig(Options):
     """What happens to the residual of a client while it does not take part.
 
+    A round is missed if the client did not train in it, whatever the reason.
+
     Attributes:
         absent: `keep` it as it is, `decay` it by `factor` for each missed round, or `drop` it
-            after `after` missed rounds.
+            where `after` rounds in a row or more were missed.
         factor: of `decay`, in [0, 1].
         after: of `drop`, in rounds.
     """
@@ -103,12 +120,14 @@ class FailuresConfig(Options):
         min_replies: a round with fewer usable replies is aborted and changes nothing.
         abort_after: the run ends after so many aborted rounds in a row.
         client_timeout_s: seconds until a client that has not replied is given up.
+        max_update_norm: an update with a larger Euclidean norm is refused; null: never.
     """
 
     on_client_error: Literal["skip", "fail"] = "skip"
     min_replies: PositiveInt = 1
     abort_after: PositiveInt = 3
     client_timeout_s: PositiveFloat = 600.0
+    max_update_norm: PositiveFloat | None = None
 
 
 class EvaluateConfig(Options):
@@ -116,7 +135,8 @@ class EvaluateConfig(Options):
 
     Attributes:
         every: rounds between two central evaluations; the last round always has one.
-        clients: let clients evaluate on their own data too; their bits are in the ledger.
+        clients: let the clients of the round test the new model on their own samples too;
+            their bits are in the ledger.
     """
 
     every: PositiveInt = 5
@@ -160,6 +180,8 @@ class Config(Options):
         name: of the run and, unless `--out` says otherwise, of its folder.
         data: options of the data set, with `partition`.
         rounds: number of rounds.
+        participation: who takes part in a round: a fraction or a number of the clients.
+        availability: options of who can take part at all, `kind` and its own.
         aggregation: `mean` over clients, weighted by `examples`, or `vote` of signs.
         upstream: scheme from client to server; `downstream`: from server to clients.
         transport: `shared` memory or the real `wire`; the weights and the ledger are the same.
@@ -173,6 +195,7 @@ class Config(Options):
     clients: ClientsConfig
     rounds: PositiveInt
     participation: Participation = 1.0
+    availability: SerializeAsAny[AvailabilityOptions]
     aggregation: Literal["mean", "examples", "vote"] = "mean"
     upstream: SerializeAsAny[CompressorOptions]
     downstream: SerializeAsAny[CompressorOptions]
@@ -189,11 +212,18 @@ class Config(Options):
 
     @property
     def cohort_size(self) -> int:
-        """Number of clients of a round."""
+        """Number of clients of a round, as far as so many are available."""
+        if isinstance(self.participation, int) and self.participation > 1:
+            return self.participation
         return max(1, round(self.participation * self.clients.count))
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.cohort_size > self.clients.count:
+            raise ValueError(
+                f"`participation` is {self.participation} clients, but `clients.count` is "
+                f"{self.clients.count}"
+            )
         if self.failures.min_replies > self.cohort_size:
             raise ValueError(
                 f"`failures.min_replies` is {self.failures.min_replies}, but only "

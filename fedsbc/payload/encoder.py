@@ -53,11 +53,11 @@ def encode(update: Update, choices: Choices | None = None) -> bytes:
     seeds = {p.seed for p, seeded in zip(parts, table.seeded, strict=True) if seeded}
     if len(seeds) > 1:
         raise UpdateError(f"the blocks of one update draw from {len(seeds)} seeds, expected one")
-    sections = {
+    sections: dict[str, frame.Buffer] = {
         "seed": b"".join(seed.to_bytes(8, "little") for seed in seeds),
-        "scalars": scalars[: table.num_scalars.max()].tobytes() if shared else scalars.tobytes(),
-        "floats": _join([p.floats for p in parts], "<f4").tobytes(),
-        "halves": _join([p.halves for p in parts], "<f2").tobytes(),
+        "scalars": (scalars[: table.num_scalars.max()] if shared else scalars).data,
+        "floats": _join([p.floats for p in parts], "<f4").data,
+        "halves": _join([p.halves for p in parts], "<f2").data,
         "flags": pack_flags(_join([p.negative for p in parts], np.bool_)),
         "bitmaps": _bitmaps(parts, table),
         "remainders": remainders,
@@ -93,7 +93,8 @@ def _table(update: Update, parts: list[Parts]) -> Table:
 def _join(arrays: list[Any], dtype: Any) -> Any:
     """Lay arrays end to end."""
     filled = [array for array in arrays if len(array)]
-    return np.concatenate(filled).astype(dtype, copy=False) if filled else np.zeros(0, dtype)
+    joined = np.concatenate(filled) if len(filled) > 1 else (filled or [np.zeros(0, dtype)])[0]
+    return np.ascontiguousarray(joined, dtype)
 
 
 def _gaps(parts: list[Parts], table: Table) -> Symbols:

@@ -3,6 +3,7 @@
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from fedsbc.layout import Layout
 from fedsbc.payload import rows
 from fedsbc.payload.kinds import BY_CODE
 from fedsbc.payload.table import Counts, Table
+
+Buffer: TypeAlias = bytes | memoryview
+"""Contiguous memory that is copied into a payload as it is."""
 
 MAGIC = b"FS"
 VERSION = 1
@@ -104,14 +108,16 @@ def is_shared(scalars: NDArray[np.float32], table: Table) -> bool:
     return bool((rows == rows[0]).all())
 
 
-def pack(layout: Layout, table: Table, shared: bool, sections: dict[str, bytes]) -> bytes:
-    """Return the payload."""
-    expected = section_bytes(table, shared)
-    assert all(len(sections[name]) == size for name, size in expected.items()), "sections fit"
+def pack(layout: Layout, table: Table, shared: bool, sections: dict[str, Buffer]) -> bytes:
+    """Return the payload, copied together once."""
+    contents: list[Buffer] = [sections[name] for name in SECTIONS]
+    expected = section_bytes(table, shared).values()
+    sizes = [memoryview(part).nbytes for part in contents]
+    assert sizes[:-1] == list(expected), "sections fit"
     kind = table.uniform_kind | SHARED_FLAG * shared
     head = MAGIC + bytes([VERSION, kind]) + bytes.fromhex(layout.hash)
-    body = b"".join([rows.to_bytes(table), *(sections[name] for name in SECTIONS)])
-    return b"".join([head, _checksum(head, body), body])
+    body: list[Buffer] = [rows.to_bytes(table), *contents]
+    return b"".join([head, _checksum(head, *body), *body])
 
 
 def unpack(data: bytes | memoryview, layout: Layout) -> Frame:
@@ -160,6 +166,9 @@ def read_header(data: bytes | memoryview) -> Header:
     return Header(bytes(view[4:12]).hex(), kind, bool(view[3] & SHARED_FLAG))
 
 
-def _checksum(head: bytes | memoryview, body: bytes | memoryview) -> bytes:
-    """Return the CRC-32 of header and body: damage of up to 32 bits in a row is always found."""
-    return zlib.crc32(body, zlib.crc32(head)).to_bytes(4, "little")
+def _checksum(*parts: Buffer) -> bytes:
+    """Return the CRC-32 of all parts: damage of up to 32 bits in a row is always found."""
+    checksum = 0
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return checksum.to_bytes(4, "little")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fedsbc.arrays import Vector
+from fedsbc.compressors.scan import sample_stride
 
 Draw = Callable[[np.random.Generator, int], Vector]
 
@@ -15,14 +16,14 @@ def _normal(rng: np.random.Generator, size: int) -> Vector:
 
 def _heavy_tailed(rng: np.random.Generator, size: int) -> Vector:
     """Student's t with 2 degrees of freedom: a normal over the root of an exponential."""
-    scale: Vector = np.sqrt(rng.standard_exponential(size, dtype=np.float32))
+    scale: Vector = np.sqrt(rng.standard_exponential(size, dtype=np.float32) + np.float32(1e-12))
     return np.divide(_normal(rng, size), scale, dtype=np.float32)
 
 
 def _hidden(rng: np.random.Generator, size: int) -> Vector:
     """Every entry that the sample may see is larger than those it may not: the worst case."""
     vector = np.abs(_normal(rng, size))
-    vector[:: max(1, int(size**0.5) // 8 | 1)] += 100
+    vector[:: sample_stride(size)] += 100
     return vector
 
 

@@ -1,12 +1,15 @@
 """`fedsbc run CONFIG`: run one config."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedsbc.errors import ConfigError, FedsbcError
 from sims.errors import unexpected
+
+if TYPE_CHECKING:
+    from fedsbc.config import Config
 
 
 def run_command(
@@ -29,19 +32,27 @@ def run_command(
     loaded = configs.load(config, overrides or ())
     folder = out or Path("runs") / loaded.name
     if folder.exists():
-        raise ConfigError(f"{folder}: exists already; name another folder with --out, or remove it")
+        raise ConfigError(
+            f"{folder}: exists already; name another folder with --out, remove this one, "
+            f"or go on with its run: fedsbc resume {folder}"
+        )
+    run_and_report(loaded, folder)
+
+
+def run_and_report(config: "Config", folder: Path, generation: Path | None = None) -> None:
+    """Run, or go on from a checkpoint; then write the report and print the line of figures."""
     try:
         from sims.run import run
 
-        run(loaded, folder)
+        run(config, folder, generation)
     except FedsbcError:
         raise
     except Exception as error:
         raise unexpected(error, folder) from error
-    _report(folder)
+    report(folder)
 
 
-def _report(folder: Path) -> None:
+def report(folder: Path) -> None:
     """Write the run's report, and print its line of figures."""
     from fedsbc.report import table, write_report
     from fedsbc.run_folder import RunFolder

@@ -110,6 +110,15 @@ class Processes:
         path = self.folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
+    def last_line(self, name: str) -> str:
+        """Return the last line that a program has printed."""
+        lines = self.log(name).strip().splitlines() or ["it printed nothing"]
+        return lines[-1].strip()
+
+    def is_running(self, name: str) -> bool:
+        """Whether a program that was started, and not stopped, still runs."""
+        return self._running[name].poll() is None
+
     def status(self, name: str) -> int | None:
         """Return the exit status of a program that was started, None while it runs."""
         return self._running[name].poll()
@@ -122,8 +131,7 @@ class Processes:
         """
         status = self._running[name].poll()
         if status is not None:
-            lines = self.log(name).strip().splitlines() or ["it printed nothing"]
-            raise RunError(f"{name} ended with status {status}: {lines[-1].strip()}")
+            raise RunError(f"{name} ended with status {status}: {self.last_line(name)}")
 
     def stop(self, name: str) -> None:
         """Ask one program to end, and kill what is left of its session after a while."""

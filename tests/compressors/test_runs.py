@@ -10,7 +10,8 @@ from fedsbc.compressors import TABLE
 from tests.experiments import play
 from tests.local_grid import LocalGrid
 
-FILES = sorted((Path(__file__).parents[2] / "configs" / "compressors").glob("*.yaml"))
+CONFIGS = Path(__file__).parents[2] / "configs"
+FILES = sorted(CONFIGS.glob("compressors/*.yaml"))
 SMALLER = (
     "rounds=3",
     "participation=1.0",
@@ -22,7 +23,7 @@ SMALLER = (
 
 
 def test_every_scheme_has_a_config():
-    assert {configs.load(file).upstream.name for file in FILES} == set(TABLE)
+    assert {configs.load(file).upstream.name for file in CONFIGS.rglob("*.yaml")} == set(TABLE)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

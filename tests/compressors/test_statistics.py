@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from fedsbc.compressors import make, options_for
-from fedsbc.compressors.scan import Sum
+from fedsbc.compressors.sums import Sum
 from fedsbc.compressors.topk import TopK
 from fedsbc.layout import Layout
+from tests.compressors.formulas import gaussiank_ratios
 
 CONTRACTION = {
     "normal": {0.001: 0.98730, 0.01: 0.91551, 0.1: 0.56071},
@@ -95,22 +96,12 @@ def test_gaussiank_counts_k_on_normal_data(density):
     assert count == pytest.approx(density * size, rel=0.03)
 
 
-def corrected_counts(vector, density):
-    """Return count / k after no, one, two and three corrections."""
-    k = density * len(vector)
-    counts = (
-        compress(vector, name="gaussiank", density=density, corrections=c).num_kept
-        for c in range(4)
-    )
-    return [count / k for count in counts]
-
-
 @pytest.mark.parametrize(
     ("density", "ratios"), [(0.005, [3.8, 0.52, 10.2, 2.3]), (0.01, [2.6, 0.42, 6.5, 1.65])]
 )
 def test_gaussiank_counts_on_laplace_data_overshoot(density, ratios):
     """Both ways of the window; the published program stops at the third figure."""
-    counts = corrected_counts(draw("laplace", 1_000_000), density)
+    counts = gaussiank_ratios(draw("laplace", 1_000_000), density)
     assert counts == pytest.approx(ratios, rel=0.05)
 
 

@@ -6,7 +6,10 @@ import pytest
 
 from fedsbc.compressors import TABLE, make, names, options_for
 from fedsbc.errors import ConfigError
+from fedsbc.selection import num_to_keep
 from fedsbc.testing import check_compressor
+from tests.experiments import initial, play, small
+from tests.local_grid import LocalGrid
 
 EXAMPLE = Path(__file__).parents[1] / "example_scheme"
 
@@ -32,6 +35,15 @@ def test_a_scheme_of_another_package_works_by_name(monkeypatch):
     assert "first-k" in names()
     options = options_for("first-k").model_validate({"name": "first-k", "density": 0.1})
     check_compressor(make(options))
+
+
+def test_a_scheme_of_another_package_works_in_a_config(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLE)
+    config = small("rounds=2", "upstream={name: first-k, density: 0.1}")
+    rows = play(config, LocalGrid(config)).outcome.ledger.rows
+    sent = [row.num_kept for row in rows if row.direction == "up" and row.num_kept]
+    layout = initial(config)[0].layout
+    assert set(sent) == {sum(num_to_keep(0.1, tensor.size) for tensor in layout.tensors)}
 
 
 def test_a_package_that_fails_to_load_is_named(monkeypatch):

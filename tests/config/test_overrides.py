@@ -55,10 +55,13 @@ def test_another_scheme_keeps_the_options_that_it_knows(load):
 
 
 def test_another_scheme_drops_the_options_that_it_does_not_take(load):
-    assert load("upstream.name=none").upstream.model_dump() == {
-        "name": "none",
-        "error_feedback": False,
-    }
+    upstream = load("upstream.name=none").upstream
+    assert upstream == type(upstream)()
+
+
+def test_an_option_that_contradicts_the_other_scheme_is_refused_if_it_was_set(load):
+    with pytest.raises(ConfigError, match=r"--set: upstream: error_feedback needs"):
+        load("upstream.name=none", "upstream.error_feedback=true")
 
 
 def test_another_partition(load):

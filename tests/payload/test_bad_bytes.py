@@ -142,6 +142,32 @@ def test_levels_out_of_range() -> None:
     refused(changed(data, data.index(b"\xfe" * 4), b"\xff"), layout, "level above|larger")
 
 
+@pytest.mark.parametrize(
+    ("name", "place", "new", "match"),
+    [
+        ("levels with zeros", 16, b"\x00", "positions of levels"),
+        ("levels beyond one", 17, b"\x10", "coding of levels"),
+        ("levels beyond one", 17, b"\x60", "coding of levels"),
+        ("ternary levels", 17, b"\x21", "coding of levels"),
+        ("levels in buckets", 20, b"\x11", "bucket size"),
+        ("mixed kinds", 18, b"\x63", "kind"),
+        ("mixed kinds", 18, b"\xff", "kind"),
+        ("levels with zeros", 19, b"\x1d", "as announced|ends"),
+    ],
+)
+def test_rows_of_kinds_and_levels(name: str, place: int, new: bytes, match: str) -> None:
+    layout, data = update_of(CASES[name]).layout, bytes.fromhex(CASES[name]["hex"])
+    refused(changed(data, place, new), layout, match)
+
+
+def test_bitmaps_have_as_many_bits_as_announced() -> None:
+    case = CASES["sbc, bitmap and all"]
+    layout, data = update_of(case).layout, bytes.fromhex(case["hex"])
+    place = 16 + 2 + 2 + 8
+    refused(changed(data, place, bytes([data[place] | 0x80])), layout, "as announced")
+    refused(changed(data, place + 2, bytes([data[place + 2] | 1])), layout, "padding")
+
+
 def test_negative_zero_and_negative_sizes_of_means() -> None:
     layout = Layout.single(50)
     block = SparseSignBlock(50, np.array([3]), np.array([True]), F32(2))

@@ -62,7 +62,15 @@ def test_rounds_come_back_and_a_line_cut_short_is_left_out(folder: RunFolder) ->
     path = folder.path / "rounds.jsonl"
     path.write_text(path.read_text()[:-9])
     assert folder.rounds() == records[:2]
-    folder.truncate_after(1)
+
+
+def test_a_folder_is_cut_back_to_what_a_checkpoint_holds(folder: RunFolder) -> None:
+    for each in (record(1, 0.25), record(2), record(3, 0.5)):
+        folder.append_round(each)
+    write_text(folder.path / "summary.json", "{}")
+    folder.cut_back("name: run\nrounds: 9\n", [record(1, 0.25)])
+    assert not folder.has_summary()
+    assert folder.config()["rounds"] == 9
     folder.append_round(record(2, 0.75))
     assert folder.rounds() == [record(1, 0.25), record(2, 0.75)]
 

@@ -1,0 +1,53 @@
+"""Ctrl-C and SIGTERM: both raise KeyboardInterrupt in the main thread, and are remembered.
+
+What is raised by a signal handler may be lost where no Python code is there to catch it (in a
+destructor, in compiled code), so the Grid asks again while it waits.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_received: list[int] = []
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    _received.append(number)
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """Turn both signals into KeyboardInterrupt for a while; in the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = [signal.getsignal(number) for number in _SIGNALS]
+    _received.clear()
+    take()
+    try:
+        yield
+    finally:
+        for number, handler in zip(_SIGNALS, before, strict=True):
+            signal.signal(number, handler)
+
+
+def take() -> None:
+    """Set the handlers, also where a library has set its own since."""
+    if threading.current_thread() is threading.main_thread():
+        for number in _SIGNALS:
+            signal.signal(number, _handle)
+
+
+def check() -> None:
+    """Raise KeyboardInterrupt if a signal came and what it raised was lost."""
+    if _received:
+        raise KeyboardInterrupt
+
+
+def exit_status() -> int:
+    """Return 128 and the number of the last signal, as a shell counts: 130 for Ctrl-C."""
+    return 128 + (_received[-1] if _received else signal.SIGINT)

@@ -1,0 +1,189 @@
+"""When a run is saved, and how the server's side goes into a snapshot and comes back."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from fedsbc import environment
+from fedsbc.checkpoint import Cost, Snapshot, save
+from fedsbc.config import Config, to_json
+from fedsbc.errors import ConfigError, FedsbcError
+from fedsbc.layout import Layout
+from fedsbc.payload import measure
+from fedsbc.records import RoundRecord
+from fedsbc.units import human_seconds, human_share
+
+from .members import Member
+from .rounds import Rounds
+from .server import Sent, Server
+
+
+@runtime_checkable
+class KeepsStates(Protocol):
+    """A Grid whose clients keep their states in slot files that the server can read."""
+
+    state_folder: Path
+
+
+def snapshot_of(rounds: Rounds, num_aborted: int, records: Sequence[RoundRecord]) -> Snapshot:
+    """Return a snapshot after a closed round: references to what is never changed in place."""
+    server = rounds.server
+    arrays: dict[str, NDArray[Any]] = {"weights": server.weights, "buffers": server.buffers}
+    if server.residual is not None:
+        arrays["residual"] = server.residual
+    arrays.update({f"state.{name}": array for name, array in server.state.items()})
+    for version, sent in server.history.items():
+        arrays[f"history.{version}"] = np.frombuffer(sent.payload, np.uint8)
+    return Snapshot(
+        run_id=rounds.run_id,
+        round=server.version,
+        num_aborted=num_aborted,
+        members=[_known(member) for member in rounds.members.values()],
+        layouts=(server.layout.hash, server.buffer_layout.hash),
+        arrays=arrays,
+        ledger=rounds.ledger.so_far(),
+        records=tuple(records),
+    )
+
+
+def _known(member: Member) -> dict[str, Any]:
+    """Return what the server knows of a client; its node is another one in each start."""
+    return {name: value for name, value in vars(member).items() if name != "node_id"}
+
+
+def restore_server(server: Server, snapshot: Snapshot) -> None:
+    """Bring a new server to where the snapshot's was."""
+    arrays = snapshot.arrays
+    assert snapshot.layouts == (server.layout.hash, server.buffer_layout.hash), "checked before"
+    server.weights = _aligned(arrays["weights"], server.layout)
+    server.buffers = _aligned(arrays["buffers"], server.buffer_layout)
+    if "residual" in arrays:
+        server.residual = _aligned(arrays["residual"], server.layout)
+    server.state = _part(arrays, "state.")
+    payloads = {int(v): array.tobytes() for v, array in _part(arrays, "history.").items()}
+    for version, payload in sorted(payloads.items()):
+        sent = Sent(payload, measure(payload, server.layout)) if payload else Sent()
+        server.history[version] = sent
+    server.version = snapshot.round
+
+
+def _part(arrays: Any, prefix: str) -> dict[str, NDArray[Any]]:
+    return {name[len(prefix) :]: a for name, a in arrays.items() if name.startswith(prefix)}
+
+
+def _aligned(array: NDArray[np.float32], layout: Layout) -> NDArray[np.float32]:
+    vector = layout.zeros()
+    vector[:] = array
+    return vector
+
+
+def restore_members(members: dict[int, Member], snapshot: Snapshot) -> None:
+    """Give the members of a new start what the server knew of them.
+
+    Raises:
+        ConfigError: they are not those of the snapshot, or have other data.
+    """
+    for known in snapshot.members:
+        member = members.get(known["client_id"])
+        found = None if member is None else member.num_samples
+        if member is None or found != known["num_samples"]:
+            raise ConfigError(
+                f"client {known['client_id']} has {found} samples, but had "
+                f"{known['num_samples']} at the checkpoint: the data have changed"
+            )
+        is_lost = member.base_version < 0  # then its state is, and it needs the full model
+        for name, value in known.items():
+            setattr(member, name, -1 if name == "base_version" and is_lost else value)
+
+
+class Checkpoints:
+    """Saves a run every so many rounds, at its end, and where it breaks off.
+
+    Args:
+        folder: `checkpoint/` of the run folder.
+        config: the run's.
+        tell: shows the user a line.
+    """
+
+    def __init__(self, folder: Path, config: Config, tell: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._config = config
+        self._every = config.checkpoint.every or 0
+        self._tell = tell
+        self._states: Path | None = None
+        self._first: Snapshot | None = None
+        self._last: Snapshot | None = None
+        self._has_failed = False
+        self._costs: list[Cost] = []
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        return {"config": json.loads(to_json(self._config)), "environment": environment.describe()}
+
+    def begin(self, grid: Grid, snapshot: Snapshot) -> None:
+        """Take note of where the run begins; a folder that cannot be written to shows here.
+
+        Raises:
+            ConfigError: the engine keeps the clients' states out of reach.
+            RunError: the checkpoint cannot be written.
+        """
+        if isinstance(grid, KeepsStates):
+            self._states = grid.state_folder
+        elif self._every:
+            raise ConfigError(
+                f"checkpoint.every: {self._every}, but this engine keeps the states of clients "
+                "where no checkpoint can reach them; use engine.kind: ray, or checkpoint.every: 0"
+            )
+        self._first = self._last = snapshot
+        if self._every:
+            self._save(snapshot)
+
+    def round_done(self, snapshot: Snapshot, *, is_last: bool) -> None:
+        """Note that a round was closed, and save it where it is its turn.
+
+        Raises:
+            RunError: the checkpoint cannot be written.
+        """
+        self._last = snapshot
+        if self._every and (is_last or snapshot.round % self._every == 0):
+            self._save(snapshot)
+        if is_last and self._costs:
+            self._tell_cost(snapshot)
+
+    def broken_off(self) -> None:
+        """Save the last whole round of a run that is breaking off; errors are only told."""
+        if self._last is None or self._states is None or self._has_failed:
+            return
+        try:
+            self._save(self._last)
+        except FedsbcError as error:
+            self._tell(str(error))
+            return
+        run = self._folder.parent
+        self._tell(f"round {self._last.round} is saved; to go on: fedsbc resume {run}")
+
+    def _save(self, snapshot: Snapshot) -> None:
+        try:
+            cost = save(self._folder, snapshot, self._facts, self._states)
+        except FedsbcError:
+            self._has_failed = True
+            raise
+        if cost is not None:
+            self._costs.append(cost)
+
+    def _tell_cost(self, snapshot: Snapshot) -> None:
+        """Say what the checkpoints cost; bytes and seconds of each are in `costs.jsonl`."""
+        assert self._first is not None, "the run has begun"
+        rounds_s = sum(record.wall_s for record in snapshot.records[len(self._first.records) :])
+        seconds = sum(cost.seconds for cost in self._costs)
+        self._tell(
+            f"checkpoints: {len(self._costs)} took {human_seconds(seconds)}, "
+            f"{human_share(seconds / rounds_s)} of the rounds' time "
+            f"(see {self._folder / 'costs.jsonl'})"
+        )

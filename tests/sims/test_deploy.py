@@ -1,0 +1,190 @@
+"""Real SuperNodes on this machine: TLS, keys, restarts; the bytes are those of the simulation."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedsbc.layout import Layout
+from fedsbc.payload import decode
+from fedsbc.run_folder import RunFolder
+from fedsbc.state_files import FileHome, Slot
+from sims.deploy.app_folder import write_app
+from sims.deploy.certificates import make_certificates
+from sims.deploy.data import write_device_files
+from sims.deploy.deployment import Deployment
+from sims.deploy.local import node_config
+from sims.deploy.processes import MARK
+from tests.experiments import initial, play, small
+from tests.local_grid import LocalGrid
+
+ROOT = Path(__file__).parents[2]
+NUM_NODES = 3
+RUN_WITHIN_S = 500.0
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def config_of(*overrides):
+    return small(
+        f"clients.count={NUM_NODES}", "downstream.name=topk", "downstream.density=0.05",
+        "engine.kind=deploy", *overrides,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory):
+    """A SuperLink with three registered SuperNodes that are connected."""
+    folder = tmp_path_factory.mktemp("deploy")
+    with Deployment(folder, {"PYTHONPATH": str(ROOT)}) as made:
+        made.start_superlink()
+        files = write_device_files(config_of(), folder / "data")
+        (folder / "deltas").mkdir()
+        for client_id, file in enumerate(files):
+            config = {**node_config(client_id, file), "record-dir": str(folder / "deltas")}
+            made.start_node(made.add_node(f"node-{client_id}", config).name)
+        yield made
+    assert made.processes.left_over() == []
+
+
+def submit(deployment, name, config):
+    """Start a run; return its Flower run id and where its folder will be."""
+    app, out = deployment.folder / f"app-{name}", deployment.folder / f"run-{name}"
+    write_app(app, config, out)
+    return deployment.submit(app), out
+
+
+def wait_for(condition, timeout_s=RUN_WITHIN_S):
+    deadline = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)
+    return found
+
+
+def test_a_deployment_gives_the_weights_and_the_ledger_of_a_simulation(deployment):
+    config = config_of("rounds=3")
+    run_id, out = submit(deployment, "same", config)
+    assert deployment.wait(run_id, RUN_WITHIN_S) == ("finished:completed", "N/A")
+    simulated = play(config, LocalGrid(config, deployment.folder / "simulated"))
+    folder = RunFolder.open(out)
+    assert folder.summary().model_sha256 == simulated.outcome.server.model_hash()
+    ledgers = (folder.ledger().rows, simulated.outcome.ledger.rows)
+    assert sorted(ledgers[0], key=repr) == sorted(ledgers[1], key=repr)
+
+
+def test_private_keys_are_nowhere_but_in_their_files(deployment):
+    keys = [p for p in deployment.keys.iterdir() if p.suffix not in (".pem", ".pub")]
+    assert len(keys) == NUM_NODES + 1
+    secrets = [key.read_text().splitlines()[2].encode() for key in keys]
+    for key in keys:
+        assert key.stat().st_mode & 0o077 == 0
+    for path in deployment.folder.rglob("*"):
+        if path.is_file() and path not in keys:
+            content = path.read_bytes()
+            assert b"PRIVATE KEY" not in content or path.suffix == ".py", path
+            assert not any(secret in content for secret in secrets), path
+
+
+def test_an_unregistered_key_is_refused(deployment):
+    stranger = deployment.add_node("stranger", {"partition-id": 0}, register=False)
+    deployment.start_node(stranger.name)
+    wait_for(lambda: not deployment.processes.is_running(stranger.name), 120)
+    assert "SuperNode ID" not in deployment.processes.log(stranger.name)
+    assert "Failed to initialize the connection" in deployment.processes.log(stranger.name)
+    deployment.processes.stop(stranger.name)
+
+
+def test_a_superlink_of_another_authority_is_refused(deployment, tmp_path):
+    other = make_certificates(tmp_path, ["127.0.0.1"])
+    victim = deployment.add_node("victim", {"partition-id": 0})
+    deployment.start_node(victim.name, authority=other.authority)
+    log = deployment.processes.log
+    wait_for(lambda: "CERTIFICATE_VERIFY_FAILED" in log(victim.name) or
+             not deployment.processes.is_running(victim.name), 120)  # fmt: skip
+    deployment.processes.stop(victim.name)
+    assert "SuperNode ID" not in log(victim.name)
+
+
+def test_nodes_that_are_killed_and_restarted_lose_nothing(deployment):
+    """Node 1 is stopped and started again at once; node 2 is killed in the middle of a round."""
+    for path in (deployment.folder / "deltas").iterdir():
+        path.unlink()
+    config = config_of("rounds=6", "debug.keep_payloads=true", "failures.client_timeout_s=60",
+                       "failures.abort_after=6")  # fmt: skip
+    run_id, out = submit(deployment, "restarts", config)
+    rounds = out / "rounds.jsonl"
+    wait_for(lambda: rounds.exists() and len(rounds.read_text().splitlines()) >= 1, 150)
+    deployment.processes.kill("node-2")
+    deployment.processes.stop("node-1")
+    deployment.restart_node("node-1", within_s=60)
+    deployment.restart_node("node-2", within_s=180)
+    assert deployment.wait(run_id, RUN_WITHIN_S) == ("finished:completed", "N/A")
+    folder = RunFolder.open(out)
+    assert len(folder.rounds()) == 6
+    assert folder.summary().failures >= 1
+    _, tensors = initial(config)
+    layout = Layout.of((name, array.shape) for name, array in tensors.items())
+    for client_id in range(NUM_NODES):
+        _check_mass(deployment.folder, out, client_id, layout)
+
+
+def test_a_node_that_joins_again_after_a_kill_takes_part_in_the_next_run(deployment):
+    run_id, out = submit(deployment, "again", config_of("rounds=1"))
+    assert deployment.wait(run_id, RUN_WITHIN_S)[0] == "finished:completed"
+    assert RunFolder.open(out).rounds()[0].participants == NUM_NODES
+
+
+def _check_mass(folder, out, client_id, layout):
+    """Used updates and what the node keeps add up to its changes."""
+    total, used = np.zeros(layout.size), np.zeros(layout.size)
+    for path in (folder / "deltas").glob(f"delta-{client_id:05d}-*.npy"):
+        total += np.load(path)
+    for path in (out / "payloads").glob(f"*-up-{client_id:05d}.fedsbc"):
+        used += decode(path.read_bytes(), layout).to_dense()
+    states = folder / "data" / f"client-{client_id:05d}"
+    headers = [Slot(path).header() for path in states.iterdir()]
+    newest = max((h for h in headers if h), key=lambda header: header["round"])
+    state = FileHome(states, newest["run_id"], client_id).load(10**6)
+    kept = state.arrays["residual"].astype(np.float64)
+    if not list((out / "payloads").glob(f"round-{state.round:06d}-up-{client_id:05d}.fedsbc")):
+        kept += decode(state.arrays["pending"].tobytes(), layout).to_dense()
+    np.testing.assert_allclose(used + kept, total, rtol=0, atol=1e-5 * abs(total).max())
+
+
+def test_ctrl_c_stops_everything_that_was_started(tmp_path):
+    command = [sys.executable, "-m", "sims.cli", "deploy", "local", "--nodes", "2"]
+    command += ["--config", str(ROOT / "tests" / "small.yaml"), "--out", str(tmp_path / "out")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        wait_for(lambda: list(tmp_path.glob("fedsbc-deploy-*/work/node-00001.log")), 200)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert said.strip().splitlines()[-1] == "fedsbc: interrupted"
+    assert list(tmp_path.glob("fedsbc-deploy-*")) == []
+    assert _started_in(tmp_path) == []
+
+
+def _started_in(folder):
+    """Return the ids of processes that carry our mark and work in a folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            is_ours = MARK.encode() in (entry / "environ").read_bytes()
+            if is_ours and str(folder) in os.readlink(entry / "cwd"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
