@@ -7,8 +7,8 @@ import numpy as np
 
 from fedsbc.arrays import Vector
 from fedsbc.compressors.base import SparseOptions, State, check_form
-from fedsbc.compressors.scan import sums
 from fedsbc.compressors.scopes import Group
+from fedsbc.compressors.sums import sums
 from fedsbc.layout import Layout
 from fedsbc.selection import num_to_keep
 from fedsbc.updates import Block, Update

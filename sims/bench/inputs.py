@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fedsbc.arrays import Vector
+from fedsbc.compressors.scan import sample_stride
 
 Draw = Callable[[np.random.Generator, int], Vector]
 
@@ -22,7 +23,7 @@ def _heavy_tailed(rng: np.random.Generator, size: int) -> Vector:
 def _hidden(rng: np.random.Generator, size: int) -> Vector:
     """Every entry that the sample may see is larger than those it may not: the worst case."""
     vector = np.abs(_normal(rng, size))
-    vector[:: max(1, int(size**0.5) // 8 | 1)] += 100
+    vector[:: sample_stride(size)] += 100
     return vector
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fedsbc.compressors import make
 from fedsbc.compressors.sbc import SbcOptions, binarize
-from fedsbc.compressors.scan import Sum
+from fedsbc.compressors.sums import Sum
 from fedsbc.layout import Layout
 from fedsbc.selection import num_to_keep
 

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedsbc.compressors import scan
+from fedsbc.compressors import scan, sums
 from fedsbc.compressors.sbc import binarize
-from fedsbc.compressors.scan import Sum
+from fedsbc.compressors.sums import Sum
 from fedsbc.errors import UpdateError
 from fedsbc.selection import mean, num_to_keep, top_magnitude, top_negative, top_positive
 
@@ -50,7 +50,7 @@ def oracle_mean(values):
 @pytest.fixture
 def tiny_chunks(monkeypatch):
     """Let small vectors take the path of large ones: sampled, in many chunks."""
-    monkeypatch.setattr(scan, "SMALL_ENTRIES", 0)
+    monkeypatch.setattr(sums, "SMALL_ENTRIES", 0)
     monkeypatch.setattr(scan, "CHUNK_ENTRIES", 16)
 
 
@@ -126,14 +126,25 @@ SHAPES = {
     "sorted": lambda rng, n: np.sort(rng.standard_normal(n)),
     "one-sided": lambda rng, n: rng.exponential(size=n),
     "mostly zero": lambda rng, n: rng.standard_normal(n) * (rng.random(n) < 1e-3),
+    "ties at the limit": lambda rng, n: rng.integers(-40, 41, n) * (rng.random(n) < 0.1),
     "few values": lambda rng, n: rng.integers(-3, 4, n),
-    "hidden from the sample": lambda rng, n: np.where(np.arange(n) % (scan_stride(n)), 5, 1e-3),
-    "the sample alone": lambda rng, n: np.where(np.arange(n) % (scan_stride(n)), 1e-3, 5),
+    "hidden from the sample": lambda rng, n: np.where(
+        np.arange(n) % scan.sample_stride(n), 5, 1e-3
+    ),
+    "the sample alone": lambda rng, n: np.where(np.arange(n) % scan.sample_stride(n), 1e-3, 5),
 }
 
 
-def scan_stride(size):
-    return int(size**0.5) // 8 | 1
+def test_ties_at_the_limit_need_no_plain_path(monkeypatch):
+    """Of a change with few values, as that of a server, the scan itself finds the first k."""
+    vector = np.random.default_rng(2).integers(-5, 6, 100_000).astype(np.float32)
+    expected = top_positive(vector, 500), top_negative(vector, 500), top_magnitude(vector, 500)
+    for name in ("top_positive", "top_negative", "top_magnitude"):
+        monkeypatch.setattr(sums, name, None)
+    found = (*Sum.of(vector).top_sides(500), Sum.of(vector).top_magnitudes(500))
+    for one, other in zip(found, expected, strict=True):
+        assert one.positions.tolist() == other.positions.tolist()
+        assert one.values.tolist() == other.values.tolist()
 
 
 @pytest.mark.parametrize("size", [2049, 65536, 200_001])
@@ -152,9 +163,10 @@ def test_fast_path_equals_the_plain_path_at_full_size(shape, density, size):
 def test_the_sample_saves_work():
     """Of normal data few entries are candidates, or the fast path would be no faster."""
     vector = np.random.default_rng(0).standard_normal(1_000_000).astype(np.float32)
-    low, high = scan._limits(np.sort(scan._sample(Sum.of(vector))), 1000, len(vector))
-    found = scan._outside(Sum.of(vector), low, high)
-    assert 2000 < len(found.values) < 20_000
+    bounds = scan.limits(vector[:: scan.sample_stride(len(vector))], 1000, len(vector))
+    chunks = [(0, vector[:65536]), (65536, vector[65536 : 2 * 65536])]
+    found = scan.outside(chunks, len(vector), bounds)
+    assert 2000 < len(found) * len(vector) / (2 * 65536) < 20_000
 
 
 @pytest.mark.parametrize("size", [100, 3000, 200_000])

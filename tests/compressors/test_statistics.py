@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedsbc.compressors import make, options_for
-from fedsbc.compressors.scan import Sum
+from fedsbc.compressors.sums import Sum
 from fedsbc.compressors.topk import TopK
 from fedsbc.layout import Layout
 from tests.compressors.formulas import gaussiank_ratios

@@ -150,10 +150,12 @@ def test_levels_out_of_range() -> None:
         ("levels beyond one", 17, b"\x60", "coding of levels"),
         ("ternary levels", 17, b"\x21", "coding of levels"),
         ("levels in buckets", 20, b"\x11", "bucket size"),
+        ("mixed kinds", 18, b"\x63", "kind"),
+        ("mixed kinds", 18, b"\xff", "kind"),
         ("levels with zeros", 19, b"\x1d", "as announced|ends"),
     ],
 )
-def test_rows_of_levels(name: str, place: int, new: bytes, match: str) -> None:
+def test_rows_of_kinds_and_levels(name: str, place: int, new: bytes, match: str) -> None:
     layout, data = update_of(CASES[name]).layout, bytes.fromhex(CASES[name]["hex"])
     refused(changed(data, place, new), layout, match)
 
