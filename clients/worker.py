@@ -13,7 +13,7 @@ from fedsbc import data, models
 from fedsbc.config import Config
 from fedsbc.data import DataSet, partition
 from fedsbc.data.device import load_device_file
-from fedsbc.data.mapped import TrainSet, read_train
+from fedsbc.data.mapped import read_train
 from fedsbc.errors import ConfigError
 from fedsbc.experiment import CONFIG_KEYS, config_of, upstream_compressor
 from fedsbc.flat_model import FlatModel
