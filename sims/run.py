@@ -67,6 +67,7 @@ def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
     print(describe_fit(config, num_actors), file=sys.stderr)
     data_set = data.load(config.data)
     models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
+    partition.check_counts(config.clients.count, len(data_set.y_train))
     # Ray and its actors start while this process deals the data and imports what a server needs.
     with (
         signals.raising(),
