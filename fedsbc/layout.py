@@ -89,6 +89,7 @@ def is_finite(vector: Vector) -> bool:
     One dot product reads the vector once and makes no temporary: a NaN or an infinity makes it
     not finite. So may the overflow of a large finite vector, which is then looked at by entry.
     """
-    if np.isfinite(np.dot(vector, vector)):
-        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.dot(vector, vector)):
+            return True
     return bool(np.isfinite(vector).all())

@@ -43,7 +43,7 @@ def kept() -> Iterator[None]:
     def set_other(number: int, handler: Any) -> Any:
         return None if number == signal.SIGTERM else set_handler(number, handler)
 
-    signal.signal = set_other
+    signal.signal = set_other  # type: ignore[assignment]  # narrower, as Ray calls it
     try:
         yield
     finally:

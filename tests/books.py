@@ -99,8 +99,11 @@ class Books:
         return self._decoded(
             payload
             for name, payload in self.notes.payloads.items()
-            if name.endswith(f"up-{client:05d}")
+            if name.endswith(f"up-{client:05d}") and not self._aborted(int(name.split("-")[0]))
         )
+
+    def _aborted(self, round: int) -> bool:
+        return self.strategy.outcome.records[round - 1].participants == 0
 
     def discarded(self, client: int) -> np.ndarray:
         """Return the updates of a client that were refused."""
@@ -109,7 +112,10 @@ class Books:
     def pending(self, client: int) -> np.ndarray:
         """Return the last update of a client if it was neither applied nor refused."""
         state = self.state(client)
-        is_open = self.fates[client, state.round] in ("drop-reply", "late")
+        fate = self.fates[client, state.round]
+        is_open = fate in ("drop-reply", "late") or (
+            fate != "refused" and self._aborted(state.round)
+        )
         return self._decoded([state.arrays["pending"].tobytes()] if is_open else [])
 
     def residual(self, client: int) -> np.ndarray:

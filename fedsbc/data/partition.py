@@ -75,8 +75,9 @@ def split(
 
 
 def _iid(options: IidOptions, labels: NDArray[Any], num_clients: int, seed: int) -> list[Rows]:
-    partitioner = _library().IidPartitioner(num_clients)
-    return _draw(partitioner, options, labels, num_clients, seed)
+    """Cut the shuffled rows into equal parts, as the library does, without its seconds to load."""
+    order = generator(seed, Stream.PARTITION).permutation(len(labels))
+    return np.array_split(order, num_clients)
 
 
 def _dirichlet(

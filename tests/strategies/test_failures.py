@@ -1,0 +1,346 @@
+"""What a run does about clients that raise, lie or have nothing: the round goes on without them."""
+
+import numpy as np
+import pytest
+
+import clients.app as client_app
+from fedsbc.compressors import make, options_for
+from fedsbc.errors import RunError
+from fedsbc.layout import Layout
+from fedsbc.message import ARRAYS, FIELDS
+from fedsbc.payload import encode
+from fedsbc.progress import Progress
+from fedsbc.run_folder import RunFolder
+from fedsbc.state_files import FileHome, Slot
+from fedsbc.updates import DenseBlock, SparseMeanBlock, Update
+from strategies.journal import RunJournal
+from strategies.server import Server
+from tests.experiments import Notes, initial, play, small
+from tests.local_grid import LocalGrid
+
+
+@pytest.fixture
+def raising(monkeypatch):
+    """Let some clients raise when they train."""
+
+    def install(ids):
+        original = client_app.train_round
+
+        def train(worker, home, client_id, request, arrays):
+            if client_id in ids:
+                raise KeyError("no such thing")
+            return original(worker, home, client_id, request, arrays)
+
+        monkeypatch.setattr(client_app, "train_round", train)
+
+    return install
+
+
+def test_pitfall_7_a_client_that_raises_is_one_line_and_a_traceback(tmp_path, capsys, raising):
+    raising([2])
+    config = small("rounds=2")
+    folder = RunFolder.create(tmp_path / "run", "name: a\n")
+    journal = RunJournal(folder, Progress(2, "a"), keep_payloads=False)
+    strategy = play(config, LocalGrid(config), journal)
+    assert [r.participants for r in strategy.outcome.records] == [7, 7]
+    said = capsys.readouterr()
+    lines = [line for line in (said.out + said.err).splitlines() if "client 2" in line]
+    assert len(lines) == 2
+    assert "round 1, client 2: KeyError: 'no such thing'" in lines[0]
+    log = (folder.path / "errors.log").read_text()
+    assert log.count("Traceback") == 2
+    assert "round 2, client 2" in log
+
+
+def test_pitfall_7_the_policy_may_end_the_run(raising):
+    raising([2])
+    config = small("failures.on_client_error=fail")
+    with pytest.raises(RunError, match=r"round 1, client 2: KeyError: 'no such thing'"):
+        play(config, LocalGrid(config))
+
+
+def test_pitfall_10_if_all_fail_model_residual_and_history_stay(raising):
+    config = small("downstream={name: topk, density: 0.05}", "failures.abort_after=3")
+    notes, grid = Notes(), LocalGrid(config)
+    raising(range(8))
+    with pytest.raises(RunError, match="3 rounds in a row could not be used"):
+        play(config, grid, notes)
+    assert notes.payloads == {}
+    assert [r.participants for r in notes.records] == [0, 0, 0]
+    assert [r.failures for r in notes.records] == [8, 8, 8]
+    aborted = [reason for _, client, reason in notes.failures if client is None]
+    assert (
+        aborted == ["round aborted, the model is unchanged: 0 usable replies, min_replies is 1"] * 3
+    )
+
+
+def test_pitfall_10_an_aborted_round_changes_nothing_but_the_version():
+    layout = Layout.of([("a", (4,))])
+    scheme = make(options_for("topk")(density=0.25))
+    empty = Layout(())
+    server = Server(layout, empty, layout.zeros(), empty.zeros(), scheme, 0)
+    server.close_round(1, np.array([4, 3, 2, 1], np.float32), None)
+    weights, residual = server.weights.copy(), server.residual.copy()
+    assert residual.any()
+    assert server.close_round(2, None, None) == b""
+    server.weights[0] = 3e38
+    with pytest.raises(RunError, match="not finite"):
+        server.close_round(3, np.array([3e38, 0, 0, 0], np.float32), None)
+    assert server.residual.tobytes() == residual.tobytes()
+    assert server.weights[1:].tobytes() == weights[1:].tobytes()
+    assert server.version == 2
+    assert server.downlink(1).bits.payload_bits == 0
+
+
+def initial_hash(config):
+    from fedsbc.flat_model import model_sha256
+
+    model, _ = initial(config)
+    return model_sha256(model.weights, model.buffers)
+
+
+def replaced(client, payload_of):
+    """Let one client's update be another payload."""
+
+    def change(reply):
+        fields = reply.content[FIELDS] if reply.has_content() else {"kind": ""}
+        if fields["kind"] == "train-reply" and fields["client_id"] == client:
+            reply.content[ARRAYS]["update"].data = payload_of(fields)
+        return reply
+
+    return change
+
+
+@pytest.fixture(scope="module")
+def layout():
+    return initial(small())[0].layout
+
+
+def dense(layout, value):
+    # The encoder refuses what is not finite, so that the bytes are put in after it.
+    vector = np.full(layout.size, 1.0, np.float32)
+    update = Update(layout, [DenseBlock(view) for view in layout.split(vector)])
+    data = encode(update)
+    from fedsbc.payload.frame import HEADER_BYTES, _checksum
+
+    body = bytearray(data[HEADER_BYTES:])
+    body[-4:] = np.float32(value).tobytes()
+    return data[:12] + _checksum(data[:12], bytes(body)) + bytes(body)
+
+
+def sparse(layout, value):
+    blocks = [SparseMeanBlock(t.size, np.array([0]), np.float32(value)) for t in layout.tensors]
+    return encode(Update(layout, blocks))
+
+
+def other_layout(value):
+    layout = Layout.of([("other", (3,))])
+    return sparse(layout, value)
+
+
+BAD = {
+    "NaN": (lambda layout: dense(layout, np.nan), "not finite"),
+    "Inf": (lambda layout: dense(layout, np.inf), "not finite"),
+    "another layout": (lambda layout: other_layout(1.0), "layout"),
+    "truncated": (lambda layout: sparse(layout, 1.0)[:-3], "damaged"),
+    "garbage": (lambda layout: b"\x00" * 100, "does not start with"),
+    "nothing": (lambda layout: b"", "shorter than its header"),
+    "too long": (lambda layout: b"FS" + b"\x00" * (10 * layout.size + 10**4), "longer than"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_pitfalls_25_30_a_bad_update_is_refused_with_its_client(tmp_path, layout, case):
+    make_payload, expected = BAD[case]
+    config = small("rounds=2")
+    notes = Notes()
+    grid = LocalGrid(config, tmp_path, change=replaced(4, lambda f: make_payload(layout)))
+    strategy = play(config, grid, notes)
+    assert [(round, client) for round, client, _ in notes.failures] == [(1, 4), (2, 4)]
+    assert all("update refused" in r and expected in r for _, _, r in notes.failures)
+    assert [(r.participants, r.failures) for r in strategy.outcome.records] == [(7, 1), (7, 1)]
+    assert np.isfinite(strategy.outcome.server.weights).all()
+    rows = strategy.outcome.ledger.rows
+    assert sum(r.client_id == 4 and r.kind == "train" and r.direction == "up" for r in rows) == 2
+
+
+FIELD_LIES = {
+    "another run": ("run_id", "0" * 16, "run_id"),
+    "another round": ("round", 1, "round"),
+    "another client": ("client_id", 5, "client_id"),
+    "an older version": ("base_version", 0, "relative to version 0"),
+    "more samples": ("num_samples", 10**9, "samples"),
+    "negative steps": ("num_steps", -1, "samples"),
+    "NaN forgotten": ("forgotten", float("nan"), "forgotten"),
+    "a wrong type": ("num_steps", 1.5, "num_steps"),
+}
+
+
+@pytest.mark.parametrize("case", FIELD_LIES)
+def test_a_reply_must_be_the_one_that_was_asked_for(case):
+    name, value, expected = FIELD_LIES[case]
+
+    def lie(reply):
+        fields = reply.content[FIELDS]
+        is_second = fields["kind"] == "train-reply" and fields["round"] == 2
+        if is_second and fields["client_id"] == 4:
+            fields[name] = value
+        return reply
+
+    config, notes = small("rounds=3"), Notes()
+    strategy = play(config, LocalGrid(config, change=lie), notes)
+    ((round, client, reason),) = notes.failures
+    assert (round, client) == (2, 4)
+    assert expected in reason
+    assert [r.participants for r in strategy.outcome.records] == [8, 7, 8]
+
+
+def test_pitfall_25_a_refused_update_does_not_poison_the_residual(tmp_path, layout):
+    """The client is told to throw it away; its residual is what compression left out."""
+    config = small("rounds=2")
+    grid = LocalGrid(config, tmp_path, change=replaced(4, lambda fields: dense(layout, np.nan)))
+    play(config, grid)
+    (run_id,) = {Slot(path).header()["run_id"] for path in tmp_path.glob("client-*")}
+    state = FileHome(tmp_path, run_id, 4).load(3)
+    assert np.isfinite(state.arrays["residual"]).all()
+
+
+def test_pitfall_25_a_client_whose_training_diverges_refuses_its_own_change(tmp_path):
+    config = small("clients.optimizer.lr=1e30", "rounds=1", "failures.abort_after=2")
+    notes = Notes()
+    strategy = play(config, LocalGrid(config, tmp_path), notes)
+    assert len(notes.failures) == 9, "eight clients and the round"
+    assert "not finite" in notes.failures[0][2]
+    assert strategy.outcome.server.model_hash() == initial_hash(config)
+    assert list(tmp_path.glob("client-*")) == [], "no state was stored"
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_finite_but_huge_update(layout, bound):
+    """With a bound on the norm it is refused; without one it is applied as any other."""
+    more = ["failures.max_update_norm=100.0"] if bound else []
+    config, notes = small("rounds=1", *more), Notes()
+    grid = LocalGrid(config, change=replaced(4, lambda fields: sparse(layout, 3e38)))
+    strategy = play(config, grid, notes)
+    assert np.isfinite(strategy.outcome.server.weights).all()
+    assert (abs(strategy.outcome.server.weights).max() > 1e37) != bound
+    if bound:
+        ((round, client, reason),) = notes.failures
+        assert (round, client) == (1, 4)
+        assert "above failures.max_update_norm: 100" in reason
+        assert strategy.outcome.records[0].participants == 7
+
+
+def test_updates_that_overflow_together_abort_the_round(layout):
+    config, notes = small("rounds=1"), Notes()
+
+    def change(reply):
+        fields = reply.content[FIELDS]
+        if fields["kind"] == "train-reply":
+            reply.content[ARRAYS]["update"].data = sparse(layout, 3e38)
+        return reply
+
+    strategy = play(config, LocalGrid(config, change=change), notes)
+    assert notes.failures == [
+        (1, None, "round aborted, the model is unchanged: the aggregate is not finite")
+    ]
+    assert strategy.outcome.server.model_hash() == initial_hash(config)
+
+
+def test_pitfall_21_clients_without_samples():
+    config = small(
+        "clients.count=30",
+        "data.partition={kind: dirichlet, alpha: 0.02, min_size: 0}",
+        "rounds=3",
+        "aggregation=examples",
+        "clients.local_steps=null",
+        "clients.local_epochs=1",
+    )
+    strategy = play(config, LocalGrid(config))
+    from fedsbc.data import load, partition
+
+    parts = partition.split(config.data.partition, load(config.data).y_train, 30, config.seed)
+    assert sum(len(part) == 0 for part in parts) > 0
+    assert [r.participants for r in strategy.outcome.records] == [30, 30, 30]
+    assert np.isfinite(strategy.outcome.server.weights).all()
+    assert strategy.outcome.server.model_hash() != initial_hash(config)
+
+
+@pytest.mark.parametrize("aggregation", ["mean", "examples", "vote"])
+def test_pitfall_21_a_cohort_without_samples_changes_nothing(monkeypatch, aggregation):
+    from clients.worker import Worker
+
+    monkeypatch.setattr(Worker, "rows", lambda self, client: np.zeros(0, np.int64))
+    config = small("rounds=2", f"aggregation={aggregation}", "upstream={name: topk, density: 0.1}")
+    strategy = play(config, LocalGrid(config))
+    assert [r.participants for r in strategy.outcome.records] == [8, 8]
+    assert strategy.outcome.server.model_hash() == initial_hash(config)
+
+
+def test_pitfall_15_a_missing_node_config_key_has_a_name():
+    config = small()
+    grid = LocalGrid(config)
+    original = grid.context
+
+    def without(node):
+        context = original(node)
+        del context.node_config["partition-id"]
+        return context
+
+    grid.context = without
+    with pytest.raises(
+        RunError, match="node config: partition-id is None; expected a whole number"
+    ):
+        play(config, grid)
+
+
+def test_pitfall_15_simulation_and_devices_run_the_same_app():
+    import tomllib
+    from pathlib import Path
+
+    import sims.actor
+
+    text = (Path(sims.actor.__file__).parent.parent / "pyproject.toml").read_text()
+    components = tomllib.loads(text)["tool"]["flwr"]["app"]["components"]
+    assert components["clientapp"] == "clients.app:app"
+    actor = sims.actor.ClientActor({}, {})
+    assert actor._app is client_app.app
+
+
+def test_pitfall_16_weights_are_renormalised_over_those_who_took_part(raising):
+    """A mean over five of eight clients is the mean of a run in which the five are alone."""
+    config = small("rounds=1", "upstream={name: none}")
+    everyone, notes = LocalGrid(config), Notes()
+    play(config, everyone, notes)
+    sent = {
+        c[FIELDS]["client_id"]: c[ARRAYS]["update"].data
+        for c in everyone.received_content
+        if c[FIELDS]["kind"] == "train-reply"
+    }
+    raising([0, 3, 6])
+    some = play(config, LocalGrid(config)).outcome.server
+    from fedsbc.payload import decode
+
+    changes = [decode(sent[i], some.layout).to_dense() for i in (1, 2, 4, 5, 7)]
+    before = initial(config)[0].weights
+    np.testing.assert_allclose(some.weights - before, np.mean(changes, axis=0), atol=1e-6)
+
+
+def test_pitfall_16_participation_of_a_tenth_converges():
+    config = small(
+        "clients.count=40",
+        "participation=0.1",
+        "rounds=60",
+        "clients.local_steps=10",
+        "clients.optimizer.lr=0.1",
+        "upstream.density=0.05",
+    )
+    strategy = play(config, LocalGrid(config))
+    from fedsbc.data import load
+    from fedsbc.evaluation import evaluate
+
+    data, (model, _) = load(config.data), initial(config)
+    model.load(strategy.outcome.server.weights)
+    assert evaluate(model, data.test_images, data.y_test).accuracy > 0.8
+    counts = [r.participants for r in strategy.outcome.records]
+    assert counts == [4] * 60
