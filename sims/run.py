@@ -98,22 +98,26 @@ def _ray(num_actors: int, config: Config, scratch: Path) -> Iterator[None]:
         os.environ.setdefault(name, value)
     root = str(Path(__file__).parent.parent)
     os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
-    folder = tempfile.mkdtemp(prefix="fedsbc-")
-    (scratch.parent / RAY).symlink_to(folder)
     import ray
 
+<<<<<<< HEAD
+    folder = tempfile.mkdtemp(prefix="fedsbc-")
+=======
     from .ray_private import stop
 
+>>>>>>> main
     try:
-        ray.init(
-            num_cpus=max(1, math.ceil(num_actors * config.engine.cpus_per_actor)),
-            object_store_memory=OBJECT_STORE_BYTES,
-            include_dashboard=False,
-            configure_logging=False,
-            log_to_driver=False,
-            _temp_dir=folder,
-        )
-        signals.take()  # Ray has set its own
+        (scratch.parent / RAY).symlink_to(folder)
+        with signals.kept():
+            ray.init(
+                num_cpus=max(1, math.ceil(num_actors * config.engine.cpus_per_actor)),
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                configure_logging=False,
+                log_to_driver=False,
+                _temp_dir=folder,
+            )
+        signals.check()
         yield
     finally:
         stop()

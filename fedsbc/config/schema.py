@@ -142,7 +142,8 @@ class CheckpointConfig(Options):
     """When the run is saved for `resume`.
 
     Attributes:
-        every: rounds between two checkpoints; null or 0: never.
+        every: rounds between two checkpoints, with one before the first and one after the last
+            round; null or 0: only where the run breaks off.
     """
 
     every: Annotated[int, Field(ge=0)] | None = None
