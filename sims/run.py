@@ -64,9 +64,10 @@ def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
             "use `flwr run .` for Flower's own runtime"
         )
     num_actors = fit_actors(config, this_machine(config))
-    print(describe_fit(config, num_actors), file=sys.stderr)
     data_set = data.load(config.data)
     models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
+    partition.check_counts(config.clients.count, len(data_set.y_train))
+    print(describe_fit(config, num_actors), file=sys.stderr)
     # Ray and its actors start while this process deals the data and imports what a server needs.
     with (
         signals.raising(),
