@@ -100,12 +100,9 @@ def _ray(num_actors: int, config: Config, scratch: Path) -> Iterator[None]:
     os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
     import ray
 
-<<<<<<< HEAD
-    folder = tempfile.mkdtemp(prefix="fedsbc-")
-=======
     from .ray_private import stop
 
->>>>>>> main
+    folder = tempfile.mkdtemp(prefix="fedsbc-")
     try:
         (scratch.parent / RAY).symlink_to(folder)
         with signals.kept():
