@@ -10,11 +10,12 @@ from flwr.app import Context
 from numpy.typing import NDArray
 
 from fedsbc import data, models
-from fedsbc.config import Config, from_json, to_json
+from fedsbc.config import Config
 from fedsbc.data import DataSet, partition
 from fedsbc.data.device import load_device_file
+from fedsbc.data.mapped import read_train
 from fedsbc.errors import ConfigError
-from fedsbc.experiment import config_of, upstream_compressor
+from fedsbc.experiment import CONFIG_KEYS, config_of, upstream_compressor
 from fedsbc.flat_model import FlatModel
 from fedsbc.partition_files import read_parts
 from fedsbc.state import StateHome
@@ -34,15 +35,21 @@ class Worker:
         experiment: the resolved config.
         partition_file: `.npy` files of rows per client, made by the engine; None to split here.
         own_data: a device's own samples, a file or the name of a data set; None: the experiment's.
+        data_dir: folder with the experiment's train set, written once by the engine for all
+            processes of a machine; None to load it here.
     """
 
     def __init__(
-        self, experiment: Config, partition_file: Path | None, own_data: str | None = None
+        self,
+        experiment: Config,
+        partition_file: Path | None,
+        own_data: str | None = None,
+        data_dir: Path | None = None,
     ) -> None:
         torch.set_num_threads(1)  # one and two threads give different bytes
         self.config = experiment
         self._holds_own_file = own_data is not None and own_data not in data.names()
-        self.data = _data_of(experiment, own_data)
+        self.data = read_train(data_dir) if data_dir else _data_of(experiment, own_data)
         self.model = FlatModel(models.build(experiment.model, experiment.seed))
         self.initial_buffers = self.model.buffers.copy()
         clients = experiment.clients
@@ -85,19 +92,22 @@ def _data_of(experiment: Config, own_data: str | None) -> DataSet:
 
 
 @functools.lru_cache(maxsize=1)
-def _worker(experiment_json: str, partition_file: str, own_data: str) -> Worker:
+def _worker(
+    run_config: tuple[tuple[str, str], ...], partition_file: str, own_data: str, data_dir: str
+) -> Worker:
     return Worker(
-        from_json(experiment_json),
+        config_of(dict(run_config)),
         Path(partition_file) if partition_file else None,
         own_data or None,
+        Path(data_dir) if data_dir else None,
     )
 
 
 def worker_of(context: Context) -> Worker:
     """Return this process's worker for the experiment of a context; built at the first call."""
-    experiment = config_of(context.run_config)
-    names = ("partition-file", "data")
-    return _worker(to_json(experiment), *(str(context.node_config.get(n, "")) for n in names))
+    run_config = tuple((key, str(context.run_config.get(key) or "")) for key in CONFIG_KEYS)
+    names = ("partition-file", "data", "data-dir")
+    return _worker(run_config, *(str(context.node_config.get(n, "")) for n in names))
 
 
 def client_id_of(context: Context) -> int:

@@ -17,6 +17,9 @@ from fedsbc.compressors import Compressor
 from fedsbc.config import Config
 from fedsbc.errors import ConfigError
 
+CONFIG_KEYS = ("experiment", "config", "set")
+"""The keys of a run config that say what is run."""
+
 
 def config_of(run_config: Mapping[str, object]) -> Config:
     """Return the config that a Flower run config names.

@@ -64,6 +64,7 @@ __all__ = [
     "content_bytes",
     "pack",
     "predicted_bytes",
+    "set_field",
     "unpack",
 ]
 
@@ -142,13 +143,18 @@ def content_bytes(content: RecordDict) -> int:
     return sum(len(name) + record.count_bytes() for name, record in content.items())
 
 
-def predicted_bytes(message: AnyMessage, array_bytes: Mapping[str, int]) -> int:
+def set_field(content: RecordDict, name: str, value: str) -> None:
+    """Change a text field of a packed message."""
+    content.config_records[FIELDS][name] = value
+
+
+def predicted_bytes(content: RecordDict, array_bytes: Mapping[str, int]) -> int:
     """Return what `content_bytes` would give if arrays of these lengths travelled along.
 
     For simulation, where weights reach the clients through shared memory and the ledger counts
     the messages that would have been sent.
     """
-    total = len(FIELDS) + _record(message).count_bytes()
+    total = content_bytes(content)
     if array_bytes:
         total += len(ARRAYS) + sum(len(name) + size for name, size in array_bytes.items())
     return total

@@ -37,11 +37,15 @@ SLACK_BYTES = 65536
 
 def parse_header(start: bytes | mmap.mmap) -> dict[str, Any] | None:
     """Return the header of a slot from its first `HEADER_BYTES`; None if it is not whole."""
+    text = _header_text(start)
+    return None if text is None else json.loads(text)
+
+
+def _header_text(start: bytes | mmap.mmap) -> bytes | None:
     if start[:4] != MAGIC:
         return None
     (length,) = struct.unpack("<I", start[4:8])
-    header: dict[str, Any] = json.loads(start[8 : 8 + length])
-    return header
+    return start[8 : 8 + length]
 
 
 class Slot:
@@ -57,6 +61,7 @@ class Slot:
         self.durable = durable
         self._map: mmap.mmap | None = None
         self._inode = -1
+        self._header: tuple[bytes | None, dict[str, Any] | None] = (None, None)
 
     def _mapped(self) -> mmap.mmap | None:
         """Return the current mapping; another process may have replaced the file."""
@@ -73,7 +78,12 @@ class Slot:
     def header(self) -> dict[str, Any] | None:
         """Return the header of a whole slot, or None."""
         mapped = self._mapped()
-        return None if mapped is None else parse_header(mapped)
+        if mapped is None:
+            return None
+        text = _header_text(mapped)
+        if text != self._header[0]:
+            self._header = text, None if text is None else json.loads(text)
+        return self._header[1]
 
     def arrays(self, header: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Return the arrays of a slot as read-only views of the mapped file."""

@@ -14,6 +14,8 @@ from typing import Any
 import ray
 from flwr.app import Message
 
+from fedsbc.errors import RunError
+
 MAX_ATTEMPTS = 3
 JOBS_PER_ACTOR = 2
 
@@ -52,6 +54,7 @@ class ActorPool:
         num_actors: how many.
         timeout_s: seconds that one message may take; a slower actor counts as hung.
         on_replaced: told why an actor was replaced.
+        check_engine: raises when nothing more can come of any actor.
     """
 
     def __init__(
@@ -60,10 +63,12 @@ class ActorPool:
         num_actors: int,
         timeout_s: float,
         on_replaced: Callable[[str], None],
+        check_engine: Callable[[], None] = lambda: None,
     ) -> None:
         self._make_actor = make_actor
         self._timeout_s = timeout_s
         self._on_replaced = on_replaced
+        self._check_engine = check_engine
         self._queue: deque[Job] = deque()
         self._slots = [_Slot(make_actor()) for _ in range(num_actors)]
 
@@ -88,6 +93,8 @@ class ActorPool:
         if not refs:
             return []
         ready, _ = ray.wait(refs, num_returns=1, timeout=timeout_s)
+        if not ready:
+            self._check_engine()
         more, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
         finished = set(ready) | set(more)
         done = [d for slot in self._slots for d in self._collect(slot, finished)]
@@ -103,6 +110,7 @@ class ActorPool:
             try:
                 replies = ray.get(ref)
             except ray.exceptions.RayActorError as error:
+                self._check_engine()
                 return done + self._replace(slot, f"an actor died: {_last_line(error)}")
             except ray.exceptions.RayTaskError as error:
                 replies, failure = (), f"an actor failed: {error}"
@@ -145,7 +153,11 @@ class ActorPool:
         return [JobDone(job, failure=reason)]
 
     def close(self) -> None:
-        """Kill the actors."""
+        """Kill the actors; those of an engine that is gone are gone too."""
+        try:
+            self._check_engine()
+        except RunError:
+            return
         for slot in self._slots:
             ray.kill(slot.actor)
 

@@ -2,9 +2,12 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from fedsbc.config import Config
 from fedsbc.errors import ConfigError
+
+CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 MEMORY_PER_ACTOR_BYTES = 600 * 2**20
 """A Python process with torch, Flower and a small model; what it shares is not counted."""
@@ -25,10 +28,19 @@ class Machine:
     gpus: int
 
 
-def this_machine() -> Machine:
-    """Return what this machine has."""
+def this_machine(config: Config) -> Machine:
+    """Return what this machine has; GPUs are counted only where actors ask for a share of one."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Machine(len(os.sched_getaffinity(0)), memory, _num_gpus())
+    num_gpus = _num_gpus() if config.engine.gpus_per_actor else 0  # torch takes a second to load
+    return Machine(len(os.sched_getaffinity(0)), _less(memory, CGROUP_LIMIT), num_gpus)
+
+
+def _less(memory_bytes: int, limit: Path) -> int:
+    """Return the memory of the machine, or a container's limit where that is lower."""
+    try:
+        return min(memory_bytes, int(limit.read_text()))
+    except (OSError, ValueError):  # no such file, or "max"
+        return memory_bytes
 
 
 def _num_gpus() -> int:
@@ -73,3 +85,17 @@ def fit_actors(config: Config, machine: Machine) -> int:
             f"lower engine.actors or {'engine.cpus_per_actor' if 'CPU' in tightest else 'the load'}"
         )
     return engine.actors
+
+
+def describe_fit(config: Config, num_actors: int) -> str:
+    """Return the line that says how many actors there are, and why."""
+    machine, engine = this_machine(config), config.engine
+    parts = [
+        f"{machine.cores} CPU cores / {engine.cpus_per_actor:g}",
+        f"{machine.memory_bytes / 2**30:.1f} GiB / {MEMORY_PER_ACTOR_BYTES / 2**30:.1f}",
+        f"{config.cohort_size} clients a round",
+    ]
+    if engine.gpus_per_actor:
+        parts.insert(2, f"{machine.gpus} GPUs / {engine.gpus_per_actor:g}")
+    asked = "auto" if engine.actors == "auto" else "as asked"
+    return f"{num_actors} actors ({asked}; {', '.join(parts)})"

@@ -7,20 +7,22 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from fedsbc import data, models
 from fedsbc.checkpoint import restore_states
 from fedsbc.config import Config, to_json
-from fedsbc.data import partition
+from fedsbc.data import DataSet, partition
+from fedsbc.data.mapped import write_train
 from fedsbc.errors import ConfigError
 from fedsbc.partition_files import write_parts
 from fedsbc.records import Summary
 from fedsbc.run_folder import RunFolder
 
 from . import signals
-from .resources import fit_actors, this_machine
+from .resources import describe_fit, fit_actors, this_machine
 from .scratch import RAY, scratch_folder
 
 ENVIRONMENT = {
@@ -61,18 +63,32 @@ def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
             f"engine.kind: {config.engine.kind!r} is not started by `fedsbc run`; "
             "use `flwr run .` for Flower's own runtime"
         )
-    num_actors = fit_actors(config, this_machine())
+    num_actors = fit_actors(config, this_machine(config))
     data_set = data.load(config.data)
     models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
-    parts = partition.split(
-        config.data.partition, data_set.y_train, config.clients.count, config.seed
-    )
-    with signals.raising(), scratch_folder(out) as scratch:
-        write_parts(scratch / "partition.npy", parts)
+    partition.check_counts(config.clients.count, len(data_set.y_train))
+    print(describe_fit(config, num_actors), file=sys.stderr)
+    # Ray and its actors start while this process deals the data and imports what a server needs.
+    with (
+        signals.raising(),
+        scratch_folder(out) as scratch,
+        ThreadPoolExecutor(1) as background,
+    ):
+        prepared = background.submit(_prepare, config, data_set, scratch)
+        del data_set
         if generation is not None:
             restore_states(generation, scratch / STATE)
         with _ray(num_actors, config, scratch):
-            return _serve(config, out, scratch, num_actors, generation)
+            return _serve(config, out, scratch, num_actors, generation, prepared)
+
+
+def _prepare(config: Config, data_set: DataSet, scratch: Path) -> None:
+    """Write what the actors map: the train set and its partition."""
+    parts = partition.split(
+        config.data.partition, data_set.y_train, config.clients.count, config.seed
+    )
+    write_parts(scratch / "partition.npy", parts)
+    write_train(scratch, data_set)
 
 
 @contextlib.contextmanager
@@ -82,39 +98,46 @@ def _ray(num_actors: int, config: Config, scratch: Path) -> Iterator[None]:
         os.environ.setdefault(name, value)
     root = str(Path(__file__).parent.parent)
     os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
-    folder = tempfile.mkdtemp(prefix="fedsbc-")
-    (scratch.parent / RAY).symlink_to(folder)
     import ray
 
+    from .ray_private import stop
+
+    folder = tempfile.mkdtemp(prefix="fedsbc-")
     try:
-        ray.init(
-            num_cpus=max(1, math.ceil(num_actors * config.engine.cpus_per_actor)),
-            object_store_memory=OBJECT_STORE_BYTES,
-            include_dashboard=False,
-            configure_logging=False,
-            log_to_driver=False,
-            _temp_dir=folder,
-        )
-        signals.take()  # Ray has set its own
+        (scratch.parent / RAY).symlink_to(folder)
+        with signals.kept():
+            ray.init(
+                num_cpus=max(1, math.ceil(num_actors * config.engine.cpus_per_actor)),
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                configure_logging=False,
+                log_to_driver=False,
+                _temp_dir=folder,
+            )
+        signals.check()
         yield
     finally:
-        ray.shutdown()
+        stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _serve(
-    config: Config, out: Path, scratch: Path, num_actors: int, generation: Path | None
+    config: Config,
+    out: Path,
+    scratch: Path,
+    num_actors: int,
+    generation: Path | None,
+    prepared: "Future[None]",
 ) -> Summary:
-    """Start the actors and call the ServerApp on a Grid of them."""
+    """Start the actors and call the ServerApp on a Grid of them once the data are there."""
     import ray
     from flwr.app import Context, RecordDict
-
-    from strategies.app import app
 
     from .actor import ClientActor, NodeConfig
     from .flower_private import RUN_ID, SERVER_NODE_ID, identify_server
     from .grid import RayGrid
     from .pool import ActorPool
+    from .ray_private import check_head
 
     identify_server()
     run_config: NodeConfig = {"experiment": to_json(config), "out": str(out)}
@@ -122,6 +145,7 @@ def _serve(
         run_config["resume"] = str(generation)
     node_config: dict[str, Any] = {
         "partition-file": str(scratch / "partition.npy"),
+        "data-dir": str(scratch),
         "state-dir": str(scratch / STATE),
     }
     if config.record.deltas:
@@ -133,9 +157,13 @@ def _serve(
         num_actors,
         config.failures.client_timeout_s,
         on_replaced=lambda reason: print(f"actor replaced: {reason}", file=sys.stderr),
+        check_engine=check_head,
     )
     grid = RayGrid(pool, num_actors, config.clients.count, scratch / STATE)
     try:
+        from strategies.app import app  # while the actors import the same
+
+        prepared.result()
         app(grid, Context(RUN_ID, SERVER_NODE_ID, {}, RecordDict(), run_config))
     finally:
         pool.close()

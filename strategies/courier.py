@@ -3,7 +3,7 @@
 Weights are really inside a request, or in shared memory and counted as if they were.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from flwr.app import Message, MessageType, RecordDict
@@ -19,6 +19,7 @@ from fedsbc.message import (
     content_bytes,
     pack,
     predicted_bytes,
+    set_field,
 )
 from fedsbc.payload import PayloadBits
 
@@ -118,8 +119,10 @@ class Courier:
     def _content(self, request: Request, downlink: Downlink) -> tuple[RecordDict, int]:
         """Return the content to send, and the bytes that count for the ledger."""
         if self._shared is not None:
-            num_bytes = predicted_bytes(request, downlink.payload_bytes)
-            return pack(replace(request, content="shared")), num_bytes
+            content = pack(request)
+            num_bytes = predicted_bytes(content, downlink.payload_bytes)
+            set_field(content, "content", "shared")
+            return content, num_bytes
         content = pack(request, {name: self._payload(name) for name in downlink.payload_bytes})
         return content, content_bytes(content)
 

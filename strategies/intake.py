@@ -9,7 +9,7 @@ from flwr.app import Message
 from fedsbc.errors import UpdateError, WireError
 from fedsbc.layout import Layout
 from fedsbc.message import TrainReply, TrainRequest, unpack
-from fedsbc.payload import PayloadBits, decode, measure
+from fedsbc.payload import PayloadBits, decode_and_measure, measure
 from fedsbc.updates import Update
 
 from .server import NO_BITS, add_bits
@@ -74,11 +74,11 @@ def accept(
     expected = {"update", "buffers"} if buffer_layout.size else {"update"}
     if arrays.keys() != expected:
         raise WireError(f"reply carries {sorted(arrays)}; expected {sorted(expected)}")
-    bits, buffers = measure(arrays["update"], layout), None
+    update, bits = decode_and_measure(arrays["update"], layout)
+    buffers = None
     if buffer_layout.size:
-        buffers = decode(arrays["buffers"], buffer_layout)
-        bits = add_bits(bits, measure(arrays["buffers"], buffer_layout))
-    update = decode(arrays["update"], layout)
+        buffers, buffer_bits = decode_and_measure(arrays["buffers"], buffer_layout)
+        bits = add_bits(bits, buffer_bits)
     if max_norm is not None:
         _check_norm(update, max_norm)
     return Accepted(reply, update, buffers, arrays["update"], bits)

@@ -2,12 +2,13 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fedsbc import bits
+from fedsbc import bits, compressors
 from fedsbc.layout import Layout
 from fedsbc.payload import PayloadBits, encode, measure
 from fedsbc.updates import (
@@ -150,3 +151,53 @@ def test_downloads_after_missed_rounds() -> None:
     assert bits.qsgd_bound_bits(1000) == 2832
     assert bits.qsgd_bits(10, np.array([1.0]), 2) == 64
     assert bits.position_bits(10, 0) == bits.position_bits(10, 10) == 0
+
+
+def _of_levels(update: Update) -> float:
+    (block,) = update.blocks
+    assert isinstance(block, QuantisedBlock)
+    probabilities = np.bincount(abs(block.levels)) / block.size
+    return bits.qsgd_bits(block.size, probabilities, len(block.scales))
+
+
+def _of_kept(formula: Callable[[int, int], float]) -> Callable[[Update], float]:
+    return lambda update: formula(update.size, update.num_kept)
+
+
+def _of_size(formula: Callable[[int], float]) -> Callable[[Update], float]:
+    return lambda update: formula(update.size)
+
+
+FORMULAS: dict[str, Callable[[Update], float]] = {
+    "dgc": _of_kept(bits.dgc_bits),
+    "ef-signsgd": _of_size(bits.signsgd_bits),
+    "gaussiank": _of_kept(bits.gaussiank_bits),
+    "gradient-dropping": _of_kept(bits.topk_bits),
+    "none": _of_size(bits.none_bits),
+    "onebit": _of_size(bits.onebit_bits),
+    "qsgd": _of_levels,
+    "randomk": lambda update: bits.randomk_bits(update.num_kept) + bits.SEED_BITS,
+    "sbc": _of_kept(bits.sbc_bits),
+    "signsgd": _of_size(bits.signsgd_bits),
+    "stc": _of_kept(bits.stc_bits),
+    "terngrad": _of_kept(bits.terngrad_bits),
+    "threshold-search": _of_kept(bits.topk_bits),
+    "topk": _of_kept(bits.topk_bits),
+    "trimmed-topk": _of_kept(bits.topk_bits),
+}
+
+
+@pytest.mark.parametrize("name", compressors.names())
+def test_every_scheme_has_a_formula_that_its_payloads_follow(name: str) -> None:
+    """Within 1 % on a random vector of 120,000 entries."""
+    kind = compressors.options_for(name)
+    given = {"density": 0.02} if "density" in kind.model_fields else {}
+    compressor = compressors.make(kind(name=name, **given))
+    layout = Layout.of([("weight", (300, 400))])
+    vector = np.random.default_rng(8).normal(size=layout.size).astype(np.float32)
+    state, generator = compressor.init_state(layout), np.random.default_rng(9)
+    update, _ = compressor.compress(vector, layout, state, generator)
+    found = measure(encode(update), layout)
+    assert found.num_kept == update.num_kept
+    expected = FORMULAS[name](update)
+    assert found.position_bits + found.value_bits == pytest.approx(expected, rel=0.01)

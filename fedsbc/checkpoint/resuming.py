@@ -71,7 +71,7 @@ def plan_resume(folder: RunFolder, rounds: int | None = None, *, force: bool = F
             f"{config.checkpoint.every or 'null'}); remove the folder and run it again: fedsbc run"
         )
     generation, notes = _newest_whole(found)
-    if generation.round >= config.rounds:
+    if generation.round > config.rounds or _has_ended(folder, config):
         raise RunError(
             f"{path}: nothing to resume: {generation.round} of {config.rounds} rounds are done; "
             f"for more of them: fedsbc resume {path} --rounds N"
@@ -88,6 +88,14 @@ def plan_resume(folder: RunFolder, rounds: int | None = None, *, force: bool = F
     if differing:
         notes = (*notes, f"going on by --force although {differing}")
     return Plan(config, generation, notes)
+
+
+def _has_ended(folder: RunFolder, config: Config) -> bool:
+    """Whether all rounds are done and the outcome is written; a kill may come between the two."""
+    if not folder.has_summary():
+        return False
+    summary = folder.summary()
+    return summary.completed and summary.rounds >= config.rounds
 
 
 def _newest_whole(found: list[Generation]) -> tuple[Generation, tuple[str, ...]]:

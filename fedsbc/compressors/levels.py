@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsbc.arrays import Vector
+from fedsbc.blocks.base import chunks
 
 LARGEST = float(np.finfo(np.float32).max)
 SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
@@ -32,8 +33,12 @@ def random_levels(
     Returns:
         Levels, int16, shape (n,).
     """
-    draws = generator.random(len(part), dtype=np.float32)
-    divisor = np.where(scale > 0, scale, np.float32(1)).astype(np.float64)
-    most = np.minimum(np.floor(LARGEST / divisor), max_level)
-    levels = np.minimum(np.floor(np.abs(part) / divisor + draws), most)
-    return np.copysign(levels, part).astype(np.int16)
+    levels = np.empty(len(part), np.int16)
+    for place in chunks(len(part)):
+        each = scale if len(scale) == 1 else scale[place]
+        divisor = np.where(each > 0, each, np.float32(1)).astype(np.float64)
+        most = np.minimum(np.floor(LARGEST / divisor), max_level)
+        exact = np.abs(part[place]) / divisor
+        exact += generator.random(len(exact), dtype=np.float32)
+        levels[place] = np.copysign(np.minimum(np.floor(exact), most), part[place])
+    return levels

@@ -40,8 +40,8 @@ class OneBit(TensorwiseCompressor):
         """Return a `TwoMeanBlock`."""
         negative = part < 0
         num_negative = int(np.count_nonzero(negative))
-        low = np.sum(part, dtype=np.float64, where=negative)
-        high = np.sum(part, dtype=np.float64, where=~negative)
+        low = np.sum(np.minimum(part, 0), dtype=np.float64)
+        high = np.sum(np.maximum(part, 0), dtype=np.float64)
         return TwoMeanBlock(
             negative,
             positive_mean=np.float32(high / max(len(part) - num_negative, 1)),

@@ -48,8 +48,16 @@ bytes stay readable; a new coding or kind takes a free number.
 """
 
 from fedsbc.payload.accounting import PayloadBits, measure
-from fedsbc.payload.decoder import decode
+from fedsbc.payload.decoder import decode, decode_and_measure
 from fedsbc.payload.encoder import Choices, encode
 from fedsbc.payload.frame import max_payload_bytes
 
-__all__ = ["Choices", "PayloadBits", "decode", "encode", "max_payload_bytes", "measure"]
+__all__ = [
+    "Choices",
+    "PayloadBits",
+    "decode",
+    "decode_and_measure",
+    "encode",
+    "max_payload_bytes",
+    "measure",
+]

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from fedsbc.coding import rice
 from fedsbc.coding.runs import run_sums, steps
 from fedsbc.layout import Layout
 from fedsbc.payload.frame import HEADER_BYTES, Frame, unpack
@@ -54,14 +53,22 @@ def measure(data: bytes | memoryview, layout: Layout) -> PayloadBits:
     Raises:
         WireError: not a payload for that layout. Values are not looked at.
     """
-    frame = unpack(data, layout)
+    return bits_of(unpack(data, layout))
+
+
+def bits_of(frame: Frame) -> PayloadBits:
+    """Return where the bits of a payload go that was cut into its pieces.
+
+    Raises:
+        WireError: the unary code does not hold the announced numbers.
+    """
     blocks = block_bits(frame)
     table = frame.table
     position_bits = int(blocks.position_bits.sum()) + 8 * len(frame.sections["seed"])
     shared_bits = 8 * len(frame.sections["scalars"]) if frame.shared else 0
     value_bits = int(blocks.value_bits.sum()) + shared_bits
     header_bits = 8 * HEADER_BYTES + int(blocks.header_bits.sum())
-    padding_bits = 8 * memoryview(data).nbytes - position_bits - value_bits - header_bits
+    padding_bits = 8 * frame.num_bytes - position_bits - value_bits - header_bits
     assert padding_bits >= 0
     return PayloadBits(int(table.kept.sum()), position_bits, value_bits, header_bits, padding_bits)
 
@@ -74,8 +81,7 @@ def block_bits(frame: Frame) -> BlockBits:
     """
     table, num_blocks = frame.table, len(frame.table.kinds)
     runs = table.runs
-    stops = rice.find_stops(frame.sections["unary"], runs.total, table.max_unary_bits)
-    coded = run_sums(steps(stops), runs.lengths) + runs.lengths * (1 + runs.parameters)
+    coded = run_sums(steps(frame.stops), runs.lengths) + runs.lengths * (1 + runs.parameters)
     scalar_bits = 0 if frame.shared else 32 * table.num_scalars
     float_bits = 32 * table.num_floats + 16 * table.num_halves
     return BlockBits(

@@ -11,6 +11,7 @@ from fedsbc.coding.positions import Coding
 from fedsbc.coding.runs import Symbols, unpack_flags
 from fedsbc.errors import WireError
 from fedsbc.layout import Layout
+from fedsbc.payload.accounting import PayloadBits, bits_of
 from fedsbc.payload.frame import Frame, is_shared, unpack
 from fedsbc.payload.kinds import BY_CODE
 from fedsbc.payload.parts import Parts
@@ -28,7 +29,21 @@ def decode(data: bytes | memoryview, layout: Layout) -> Update:
     Raises:
         WireError: anything that `encode` would not make for that layout.
     """
+    return _update(unpack(data, layout), layout)
+
+
+def decode_and_measure(data: bytes | memoryview, layout: Layout) -> tuple[Update, PayloadBits]:
+    """Return what `decode` and `measure` return, in one reading.
+
+    Raises:
+        WireError: anything that `encode` would not make for that layout.
+    """
     frame = unpack(data, layout)
+    return _update(frame, layout), bits_of(frame)
+
+
+def _update(frame: Frame, layout: Layout) -> Update:
+    """Return the update of a payload that was cut into its pieces."""
     table = frame.table
     columns = _columns(frame)
     seed = int.from_bytes(frame.sections["seed"], "little")
@@ -95,8 +110,7 @@ def _positions_and_levels(frame: Frame) -> tuple[list[Positions], list[Symbols]]
     """Return positions and absolute levels of every block."""
     table, num_blocks = frame.table, len(frame.table.kinds)
     runs = table.runs
-    stops = rice.find_stops(frame.sections["unary"], runs.total, table.max_unary_bits)
-    symbols = rice.decode(frame.sections["remainders"], stops, runs, table.max_symbols)
+    symbols = rice.decode(frame.sections["remainders"], frame.stops, runs, table.max_symbols)
     num_gaps = int(runs.lengths[:num_blocks].sum())
     found = _split(*_rice_positions(symbols[:num_gaps], table))
     _fill_bitmaps(frame, found)

@@ -2,11 +2,13 @@
 
 import zlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsbc.coding import rice
 from fedsbc.coding.runs import num_bytes
 from fedsbc.errors import WireError
 from fedsbc.layout import Layout
@@ -50,11 +52,23 @@ class Frame:
         table: one row per block.
         shared: the scalars of all blocks are the same and travel once.
         sections: the bytes of each of `SECTIONS`.
+        num_bytes: of the whole payload.
     """
 
     table: Table
     shared: bool
     sections: dict[str, memoryview]
+    num_bytes: int
+
+    @cached_property
+    def stops(self) -> NDArray[np.int64]:
+        """Where the numbers of the unary code end.
+
+        Raises:
+            WireError: it does not hold the announced numbers.
+        """
+        table = self.table
+        return rice.find_stops(self.sections["unary"], table.runs.total, table.max_unary_bits)
 
 
 def sizes_of(layout: Layout) -> Counts:
@@ -128,7 +142,7 @@ def unpack(data: bytes | memoryview, layout: Layout) -> Frame:
             raise WireError(f"section '{name}' needs {size} bytes where {len(rest)} are left")
         sections[name], rest = rest[:size], rest[size:]
     sections["unary"] = rest
-    return Frame(table, header.shared, sections)
+    return Frame(table, header.shared, sections, len(view))
 
 
 def read_header(data: bytes | memoryview) -> Header:

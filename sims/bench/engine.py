@@ -124,11 +124,11 @@ def _lines(job: str, runs: "dict[str, list[Measured]]") -> list[str]:
             f"{median(m.startup_s for m in measured):>12.2f}"
             f"{max(m.peak_bytes for m in measured) / 1e9:>9.2f}"
         )
-    for ratio in ratios(runs):
-        lines.append(
-            f"{job:<5}{ratio['ours']} / {ratio['rival']}: {ratio['median']:.3f} "
-            f"[{ratio['lowest']:.3f}, {ratio['highest']:.3f}]"
-        )
+    lines += [
+        f"{job:<5}{row['ours']} / {row['rival']}: {row['median']:.3f} "
+        f"[{row['lowest']:.3f}, {row['highest']:.3f}]"
+        for row in ratios(runs)
+    ]
     return lines
 
 

@@ -116,7 +116,7 @@ def test_writers_refuse_other_data_and_too_many_clients(tmp_path):
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "flwr_datasets.partitioner", None)
     with pytest.raises(DataError, match=r"pip install 'fedsbc\[sim\]'"):
-        split(KINDS["iid"], LABELS, 10, 0)
+        split(KINDS["shards"], LABELS, 10, 0)
 
 
 def test_an_unknown_kind_lists_the_known_ones():
