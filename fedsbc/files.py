@@ -1,9 +1,12 @@
 """Writing files so that a reader, or a kill at any moment, never sees half of one."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 
 @contextmanager
@@ -27,3 +30,18 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file (UTF-8, line feeds) in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write named arrays of any shape and dtype as safetensors.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(dict(arrays), path)
+    except SafetensorError as error:
+        raise OSError(f"{path}: {error}") from error

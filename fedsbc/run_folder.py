@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from fedsbc import environment
 from fedsbc.arrays import Vector
 from fedsbc.errors import ConfigError, RunError
-from fedsbc.files import replacing, write_text
+from fedsbc.files import replacing, write_arrays, write_text
 from fedsbc.layout import Layout
 from fedsbc.ledger import Ledger
 from fedsbc.records import RoundRecord, Summary
@@ -180,12 +180,10 @@ class RunFolder:
             buffer_layout: the float buffers; names differ from those of the parameters.
             buffers: their values, shape (buffer_layout.size,).
         """
-        from safetensors.numpy import save_file
-
         tensors = named_tensors(layout, weights) | named_tensors(buffer_layout, buffers)
         assert len(tensors) == len(layout.tensors) + len(buffer_layout.tensors), "names differ"
         with replacing(self.path / "model.safetensors") as temporary:
-            save_file(tensors, temporary)
+            write_arrays(temporary, tensors)
 
     def model(self) -> dict[str, NDArray[np.float32]]:
         """Return the tensors of `model.safetensors` by name.

@@ -101,6 +101,12 @@ def largest(keys: Vector, k: int) -> Positions:
     return where(chosen)
 
 
+def largest_of(keys: Vector, flags: NDArray[np.bool_], k: int) -> Positions:
+    """Return the sorted positions of the k largest keys among the flagged ones, see `largest`."""
+    candidates = where(flags)
+    return candidates[largest(keys[candidates], k)]
+
+
 def where(flags: NDArray[np.bool_]) -> Positions:
     """Return the positions at which flags, shape (n,), are true; leaner than `np.flatnonzero`."""
     return flags.nonzero()[0]

@@ -1,5 +1,6 @@
 """How a command ends: an exit status, and at most one line on standard error."""
 
+import errno
 import os
 import sys
 import tempfile
@@ -17,6 +18,9 @@ OK = 0
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+"""Kinds of OSError that are about the disk, not about us."""
 
 
 def exit_status(command: Callable[[], int | None], debug: bool) -> int:
@@ -65,10 +69,14 @@ def leave(status: int) -> NoReturn:
 def unexpected(error: Exception, folder: Path | None = None) -> RunError:
     """Keep the traceback of an error that we did not foresee; return an error that says where.
 
+    A disk that is full, or may not be written to, needs no traceback and has no room for one.
+
     Args:
         error: the one that was caught.
         folder: the run's, if it exists by now; its `errors.log` gets the traceback.
     """
+    if isinstance(error, OSError) and error.errno in UNWRITABLE:
+        return RunError(f"{error.filename or folder or 'a file'}: {error.strerror}")
     text = "".join(traceback.format_exception(error))
     if folder is not None and folder.is_dir():
         log = folder / "errors.log"

@@ -7,7 +7,10 @@ gives messages their ids: Flower's own grids write both the same way.
 from uuid import uuid4
 
 from flwr.app import Message
+from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
+
+__all__ = ["RUN_ID", "SERVER_NODE_ID", "Run", "give_id", "identify_server"]
 
 RUN_ID, SERVER_NODE_ID, TASK_ID = 1, 1, 1
 

@@ -17,7 +17,7 @@ from .flower_private import give_id
 from .pool import ActorPool, JobDone
 
 if TYPE_CHECKING:
-    from flwr.supercore.run import Run
+    from .flower_private import Run
 
 WAIT_S = 0.2
 """How long a pull waits for a reply: no reply waits for the next pull."""

@@ -67,9 +67,10 @@ def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
             "use `flwr run .` for Flower's own runtime"
         )
     num_actors = fit_actors(config, this_machine(config))
-    print(describe_fit(config, num_actors), file=sys.stderr)
     data_set = data.load(config.data)
     models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
+    partition.check_counts(config.clients.count, len(data_set.y_train))
+    print(describe_fit(config, num_actors), file=sys.stderr)
     # Ray and its actors start while this process deals the data and imports what a server needs.
     with (
         signals.raising(),
@@ -100,24 +101,24 @@ def _ray(num_actors: int, config: Config, scratch: Path) -> Iterator[None]:
         os.environ.setdefault(name, value)
     root = str(Path(__file__).parent.parent)
     os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
-    folder = tempfile.mkdtemp(prefix="fedsbc-")
-    (scratch.parent / RAY).symlink_to(folder)
     import ray
 
     from .ray_private import stop
 
+    folder = tempfile.mkdtemp(prefix="fedsbc-")
     os.environ[MARK] = folder
-
     try:
-        ray.init(
-            num_cpus=max(1, math.ceil(num_actors * config.engine.cpus_per_actor)),
-            object_store_memory=OBJECT_STORE_BYTES,
-            include_dashboard=False,
-            configure_logging=False,
-            log_to_driver=False,
-            _temp_dir=folder,
-        )
-        signals.take()  # Ray has set its own
+        (scratch.parent / RAY).symlink_to(folder)
+        with signals.kept():
+            ray.init(
+                num_cpus=max(1, math.ceil(num_actors * config.engine.cpus_per_actor)),
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                configure_logging=False,
+                log_to_driver=False,
+                _temp_dir=folder,
+            )
+        signals.check()
         yield
     finally:
         stop(f"{MARK}={folder}")

@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM: both raise KeyboardInterrupt in the main thread, and are remembered.
 
 What is raised by a signal handler may be lost where no Python code is there to catch it (in a
-destructor, in compiled code), so the Grid asks again while it waits.
+destructor, in compiled code), so whoever waits asks again.
 """
 
 import signal
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _received: list[int] = []
@@ -25,9 +26,8 @@ def raising() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = [signal.getsignal(number) for number in _SIGNALS]
     _received.clear()
-    take()
+    before = [signal.signal(number, _handle) for number in _SIGNALS]
     try:
         yield
     finally:
@@ -35,11 +35,19 @@ def raising() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def take() -> None:
-    """Set the handlers, also where a library has set its own since."""
-    if threading.current_thread() is threading.main_thread():
-        for number in _SIGNALS:
-            signal.signal(number, _handle)
+@contextmanager
+def kept() -> Iterator[None]:
+    """Keep the handler of SIGTERM for a while in which a library would set one of its own."""
+    set_handler = signal.signal
+
+    def set_other(number: int, handler: Any) -> Any:
+        return None if number == signal.SIGTERM else set_handler(number, handler)
+
+    signal.signal = set_other  # type: ignore[assignment]  # narrower, as Ray calls it
+    try:
+        yield
+    finally:
+        signal.signal = set_handler
 
 
 def check() -> None:

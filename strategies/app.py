@@ -1,5 +1,6 @@
 """The Flower ServerApp: builds the experiment, runs the strategy, keeps the run folder."""
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -79,20 +80,17 @@ def run(grid: Grid, config: Config, folder: RunFolder, resumed: Snapshot | None 
         resumed=resumed,
         incarnation=begin_again(checkpoints, resumed.round) if resumed else 1,
     )
-    summary = None
     try:
-        strategy.start(
-            grid,
-            _initial_arrays(model),
-            evaluate_fn=_evaluator(model, data_set),
-        )
+        strategy.start(grid, _initial_arrays(model), evaluate_fn=_evaluator(model, data_set))
+    except BaseException:
+        if strategy.outcome is not None:
+            with contextlib.suppress(OSError):  # a full disk must not hide why the run broke off
+                _write(folder, config, strategy.outcome, time.monotonic() - started)
+        raise
     finally:
         progress.close()
-        if strategy.outcome is not None:
-            wall_s = time.monotonic() - started
-            summary = summarise(config, strategy.outcome, wall_s)
-            _write(folder, strategy.outcome, summary)
-    assert summary is not None, "a strategy that returns has an outcome"
+    assert strategy.outcome is not None, "a strategy that returns has an outcome"
+    summary = _write(folder, config, strategy.outcome, time.monotonic() - started)
     print(f"run folder: {folder.path.resolve()}")
     return summary
 
@@ -153,8 +151,9 @@ def _local_steps(config: Config, outcome: Outcome) -> float:
     return sum(record.num_steps for record in outcome.records) / max(1, participants)
 
 
-def _write(folder: RunFolder, outcome: Outcome, summary: Summary) -> None:
-    server = outcome.server
+def _write(folder: RunFolder, config: Config, outcome: Outcome, wall_s: float) -> Summary:
+    server, summary = outcome.server, summarise(config, outcome, wall_s)
     folder.write_ledger(outcome.ledger)
     folder.write_model(server.layout, server.weights, server.buffer_layout, server.buffers)
     folder.write_summary(summary)
+    return summary

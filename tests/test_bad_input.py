@@ -37,11 +37,11 @@ BAD = {
     "density 1.5": (["a.yaml", "--set", "upstream.density=1.5"], GOOD, ["given 1.5", "<= 1"]),
     "density NaN": (["a.yaml", "--set", "upstream.density=.nan"], GOOD, ["given NaN", "<= 1"]),
     "participation 0": (["a.yaml", "--set", "participation=0"], GOOD, ["given 0", "> 0 and <= 1"]),
-    "participation 1.5": (["a.yaml", "--set", "participation=1.5"], GOOD, ["given 1.5", "<= 1"]),
-    "participation 20": (
-        ["a.yaml", "--set", "participation=20"],
+    "participation 2": (["a.yaml", "--set", "participation=2"], GOOD, ["given 2", "<= 1"]),
+    "participants 20": (
+        ["a.yaml", "--set", "participants=20"],
         GOOD,
-        ["20 clients", "`clients.count` is 10"],
+        ["`participants` is 20", "`clients.count` is 10"],
     ),
     "rounds -1": (["a.yaml", "--set", "rounds=-1"], GOOD, ["rounds", "given -1", "> 0"]),
     "an override that is none": (["a.yaml", "--set", "rounds"], GOOD, ["expected key.path=value"]),

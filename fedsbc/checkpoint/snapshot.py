@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsbc.files import write_arrays
 from fedsbc.ledger import Ledger
 from fedsbc.records import RoundRecord
 
@@ -59,14 +60,8 @@ def write_snapshot(folder: Path, snapshot: Snapshot, facts: Mapping[str, Any]) -
     Raises:
         OSError: a file cannot be written.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
-    arrays = {name: np.asarray(array, order="C") for name, array in snapshot.arrays.items()}
-    try:
-        save_file(arrays, folder / ARRAYS)
-    except SafetensorError as error:
-        raise OSError(f"{error}: {folder / ARRAYS}") from error
+    contiguous = {name: np.asarray(array, order="C") for name, array in snapshot.arrays.items()}
+    write_arrays(folder / ARRAYS, contiguous)
     snapshot.ledger.to_parquet(folder / LEDGER)
     lines = [json.dumps(record.to_dict(), allow_nan=False) + "\n" for record in snapshot.records]
     (folder / ROUNDS).write_text("".join(lines), encoding="utf-8", newline="\n")

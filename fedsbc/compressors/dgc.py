@@ -10,10 +10,9 @@ from fedsbc.arrays import Vector
 from fedsbc.compressors.base import CompressorOptions, SparseOptions, State
 from fedsbc.compressors.gradient_dropping import sampled_threshold
 from fedsbc.compressors.scopes import check_vector
-from fedsbc.compressors.thresholds import largest_of
 from fedsbc.layout import Layout
 from fedsbc.options import Density, Fraction, PositiveFloat, PositiveInt
-from fedsbc.selection import num_to_keep
+from fedsbc.selection import largest_of, num_to_keep
 from fedsbc.updates import Block, DenseBlock, Positions, SparseFloatBlock, Update
 
 ENOUGH = 0.8

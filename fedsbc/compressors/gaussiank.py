@@ -8,8 +8,8 @@ from pydantic import Field
 
 from fedsbc.arrays import Vector
 from fedsbc.compressors.base import CompressorOptions, Scope, SparseOptions
-from fedsbc.compressors.thresholds import ThresholdCompressor, exceeding, largest_of
-from fedsbc.selection import where
+from fedsbc.compressors.thresholds import ThresholdCompressor, exceeding
+from fedsbc.selection import largest_of, where
 from fedsbc.updates import Positions
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from fedsbc.arrays import Vector
 from fedsbc.compressors.base import CompressorOptions, SparseOptions
-from fedsbc.compressors.thresholds import ThresholdCompressor, exceeding, largest_of
+from fedsbc.compressors.thresholds import ThresholdCompressor, exceeding
 from fedsbc.options import PositiveFloat
-from fedsbc.selection import where
+from fedsbc.selection import largest_of, where
 from fedsbc.updates import Positions
 
 

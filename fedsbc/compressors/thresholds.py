@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from fedsbc.arrays import Vector
 from fedsbc.compressors.scopes import Group
 from fedsbc.compressors.selecting import SelectingCompressor
-from fedsbc.selection import largest, where
 from fedsbc.updates import Positions, SparseFloatBlock
 
 
@@ -41,9 +40,3 @@ def exceeding(magnitudes: Vector, threshold: float) -> NDArray[np.bool_]:
     """
     limit = float(np.finfo(np.float32).max)
     return magnitudes > np.float32(min(max(threshold, 0.0), limit))
-
-
-def largest_of(magnitudes: Vector, flags: NDArray[np.bool_], k: int) -> Positions:
-    """Return the positions of the k largest magnitudes among the flagged ones, sorted."""
-    candidates = where(flags)
-    return candidates[largest(magnitudes[candidates], k)]

@@ -6,8 +6,8 @@ import numpy as np
 
 from fedsbc.arrays import Vector
 from fedsbc.compressors.base import CompressorOptions, SparseOptions
-from fedsbc.compressors.thresholds import ThresholdCompressor, exceeding, largest_of
-from fedsbc.selection import where
+from fedsbc.compressors.thresholds import ThresholdCompressor, exceeding
+from fedsbc.selection import largest_of, where
 from fedsbc.updates import Positions
 
 STEPS = (0.8, 0.6, 0.4, 0.2, 0.0)

@@ -19,13 +19,8 @@ RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 """A whole number from 0 to 2^63 - 1."""
 
-Participation = (
-    Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | Annotated[int, Field(ge=2)]
-)
-"""Who takes part in a round: a fraction of the clients, in (0, 1], or a number of them, from 2.
-
-1 is everybody, as 1.0 is. One client alone is a fraction: 0.01 of 100.
-"""
+Participation = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+"""Fraction of the clients that take part in a round, in (0, 1]."""
 
 
 class DataConfig(DataOptions):
@@ -147,7 +142,8 @@ class CheckpointConfig(Options):
     """When the run is saved for `resume`.
 
     Attributes:
-        every: rounds between two checkpoints; null or 0: never.
+        every: rounds between two checkpoints, with one before the first and one after the last
+            round; null or 0: only where the run breaks off.
     """
 
     every: Annotated[int, Field(ge=0)] | None = None
@@ -180,7 +176,8 @@ class Config(Options):
         name: of the run and, unless `--out` says otherwise, of its folder.
         data: options of the data set, with `partition`.
         rounds: number of rounds.
-        participation: who takes part in a round: a fraction or a number of the clients.
+        participation: fraction of the clients that take part in a round.
+        participants: their number instead, where `participation` is left out.
         availability: options of who can take part at all, `kind` and its own.
         aggregation: `mean` over clients, weighted by `examples`, or `vote` of signs.
         upstream: scheme from client to server; `downstream`: from server to clients.
@@ -195,6 +192,7 @@ class Config(Options):
     clients: ClientsConfig
     rounds: PositiveInt
     participation: Participation = 1.0
+    participants: PositiveInt | None = None
     availability: SerializeAsAny[AvailabilityOptions]
     aggregation: Literal["mean", "examples", "vote"] = "mean"
     upstream: SerializeAsAny[CompressorOptions]
@@ -213,15 +211,20 @@ class Config(Options):
     @property
     def cohort_size(self) -> int:
         """Number of clients of a round, as far as so many are available."""
-        if isinstance(self.participation, int) and self.participation > 1:
-            return self.participation
+        if self.participants is not None:
+            return self.participants
         return max(1, round(self.participation * self.clients.count))
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.participants is not None and self.participation != 1:
+            raise ValueError(
+                f"`participation` is {self.participation} and `participants` is "
+                f"{self.participants}; expected one of them"
+            )
         if self.cohort_size > self.clients.count:
             raise ValueError(
-                f"`participation` is {self.participation} clients, but `clients.count` is "
+                f"`participants` is {self.participants}, but `clients.count` is "
                 f"{self.clients.count}"
             )
         if self.failures.min_replies > self.cohort_size:

@@ -45,6 +45,16 @@ def options_for(kind: str) -> type[PartitionOptions]:
     return choose("partition", kind, TABLE)[0]
 
 
+def check_counts(num_clients: int, num_samples: int) -> None:
+    """Refuse what no partition can do, before anything is started.
+
+    Raises:
+        DataError: more clients than samples.
+    """
+    if num_clients > num_samples:
+        raise DataError(f"{num_clients} clients, but only {num_samples} samples: use fewer clients")
+
+
 def split(
     options: PartitionOptions, labels: NDArray[Any], num_clients: int, seed: int
 ) -> list[Rows]:
@@ -61,8 +71,7 @@ def split(
         DataError: more clients than samples, or a partition that cannot be had as asked.
     """
     _, draw = choose("partition", options.kind, TABLE)
-    if num_clients > len(labels):
-        raise DataError(f"{num_clients} clients, but only {len(labels)} samples: use fewer clients")
+    check_counts(num_clients, len(labels))
     parts = [np.sort(part) for part in draw(options, labels, num_clients, seed)]
     left_out = np.setdiff1d(labels, labels[np.concatenate(parts)])
     if len(left_out):

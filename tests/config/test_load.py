@@ -198,11 +198,12 @@ MISTAKES = {
     "lr inf": (replaced("lr: 0.05", "lr: .inf"), ["clients.optimizer.lr", "given Infinity"]),
     "lr overflows": (replaced("lr: 0.05", "lr: 1e999"), ["clients.optimizer.lr", "given Infinity"]),
     "participation 0": (replaced("0.1\n", "0\n"), ["participation", "given 0", "> 0 and <= 1"]),
-    "participation 1.5": (
-        replaced("0.1\n", "1.5\n"),
-        ["participation", "given 1.5", "> 0 and <= 1 or a whole number >= 2"],
+    "participation 2": (replaced("0.1\n", "2\n"), ["participation", "given 2", "> 0 and <= 1"]),
+    "participants 200": (
+        replaced("participation: 0.1\n", "participants: 200\n"),
+        ["`participants` is 200", "`clients.count` is 100"],
     ),
-    "participation 200": (replaced("0.1\n", "200\n"), ["200 clients", "`clients.count` is 100"]),
+    "a fraction and a number": (GOOD + "participants: 2\n", ["expected one of them"]),
     "no steps": (
         replaced("  local_steps: 10\n", ""),
         ["`local_steps` or `local_epochs`", "neither"],

@@ -34,7 +34,7 @@ def by_hand(link: Link, up, down, steps, entries):
 
 
 def test_pitfall_34_a_round_takes_as_long_as_its_slowest_participant():
-    config = small("participation=4", f"network={{{OWN}, {SLOW_STEPS}, spread: {{link: 0.5}}}}")
+    config = small("participants=4", f"network={{{OWN}, {SLOW_STEPS}, spread: {{link: 0.5}}}}")
     strategy = play(config, LocalGrid(config))
     links = build(config.network, config.seed, 8).links
     d = strategy.outcome.server.layout.size

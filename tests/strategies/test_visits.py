@@ -120,7 +120,7 @@ def test_clients_that_cannot_evaluate_are_left_out_and_named():
 @pytest.mark.parametrize("transport", ["wire", "shared"])
 def test_a_final_synchronisation_brings_every_client_to_the_servers_weights(tmp_path, transport):
     config = small(
-        "rounds=6", "participation=2", "final_sync=true", f"transport={transport}", "model.hidden=8"
+        "rounds=6", "participants=2", "final_sync=true", f"transport={transport}", "model.hidden=8"
     )
     grid = {"wire": LocalGrid, "shared": SharingGrid}[transport](config, tmp_path)
     strategy = play(config, grid)
@@ -142,7 +142,7 @@ def test_a_final_synchronisation_brings_every_client_to_the_servers_weights(tmp_
 def test_the_final_synchronisation_is_the_only_difference(tmp_path):
     runs = []
     for final_sync in ("true", "false"):
-        config = small("rounds=6", "participation=2", f"final_sync={final_sync}")
+        config = small("rounds=6", "participants=2", f"final_sync={final_sync}")
         runs.append(play(config, LocalGrid(config)))
     synced, plain = runs
     assert synced.outcome.server.model_hash() == plain.outcome.server.model_hash()
