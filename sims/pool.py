@@ -129,9 +129,8 @@ class ActorPool:
         refs = [ref for slot in self._slots for ref, _ in slot.calls]
         if not refs:
             return []
+        self._check_engine()
         ready, _ = ray.wait(refs, num_returns=1, timeout=timeout_s)
-        if not ready:
-            self._check_engine()
         more, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
         finished = set(ready) | set(more)
         done = [d for slot in self._slots for d in self._collect(slot, finished)]
