@@ -18,11 +18,12 @@ class ClientActor:
     Args:
         run_config: as Flower would hand it to the app.
         node_config: what all nodes share; `partition-id` is added for each.
-        counter: file that gets the number of messages that this actor has handled.
+        counter: file that gets the number of messages that this actor has handled; None: nobody
+            wants to know.
     """
 
     def __init__(
-        self, run_config: Mapping[str, Any], node_config: NodeConfig, counter: Path
+        self, run_config: Mapping[str, Any], node_config: NodeConfig, counter: Path | None = None
     ) -> None:
         identify_server()
         from clients.app import app  # Flower and torch are imported once, here
@@ -30,7 +31,7 @@ class ClientActor:
         self._app = app
         self._run_config = dict(run_config)
         self._node_config = node_config
-        self._handled = Counter(counter, 0)
+        self._counter = Counter(counter, 0) if counter else None
 
     def ready(self) -> int:
         """Return this process's id once everything is imported."""
@@ -43,7 +44,8 @@ class ClientActor:
         replies = []
         for message in batch:
             replies.append(self._app(message, self._context(message)))
-            self._handled.value += 1
+            if self._counter is not None:
+                self._counter.value += 1
         return replies
 
     def _context(self, message: Message) -> Context:
