@@ -15,9 +15,10 @@ from sims.bench.engine import engine_command
 from sims.commands.compare import compare_command
 from sims.commands.deploy import deploy_data_command, deploy_local_command
 from sims.commands.inspect import inspect_command
+from sims.commands.plan import plan_command
 from sims.commands.resume import resume_command
 from sims.commands.run import run_command
-from sims.errors import exit_status
+from sims.errors import exit_status, leave
 
 typer.core.HAS_RICH = False  # plain help: drawing it with rich takes longer than all the rest
 
@@ -34,6 +35,7 @@ app.command("run")(run_command)
 app.command("resume")(resume_command)
 app.command("compare")(compare_command)
 app.command("inspect")(inspect_command)
+app.command("plan")(plan_command)
 
 bench = typer.Typer(help="Benchmarks: what things cost on this machine.", no_args_is_help=True)
 bench.command("compressors")(compressors_command)
@@ -85,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Run the command line of this process; the entry point of `fedsbc`."""
-    sys.exit(run(sys.argv[1:]))
+    leave(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

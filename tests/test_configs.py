@@ -25,3 +25,11 @@ def test_the_demo_differs_in_the_scheme_alone():
     for run in runs:
         del run["name"], run["upstream"], run["aggregation"]
     assert runs[0] == runs[1] == runs[2]
+
+
+def test_both_ways_differ_in_the_downstream_alone():
+    runs = [config.load(path).model_dump() for path in sorted(CONFIGS.glob("two-way/*.yaml"))]
+    assert [run["downstream"]["name"] for run in runs] == ["stc", "none"]
+    for run in runs:
+        del run["name"], run["downstream"]
+    assert runs[0] == runs[1]

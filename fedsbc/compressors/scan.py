@@ -20,8 +20,8 @@ from fedsbc.updates import Positions
 CHUNK_ENTRIES = 65536
 """Entries of a chunk: 256 KiB of float32, so that three chunks and masks fit an L2 cache."""
 
-Words: TypeAlias = NDArray[np.uint64]
-"""Eight flags of one byte each, shape (m,); looked at together."""
+SPARSE = 0.004
+"""Below this density of entries outside, one look at every flag is the fastest way to find them."""
 
 Limits: TypeAlias = tuple[np.float32, np.float32]
 """A low limit, at most 0, and a high one, at least 0; zero leaves nothing of its side out."""
@@ -51,8 +51,8 @@ def limits(sample: Vector, k: int, size: int) -> Limits:
     return min(ordered[rank - 1], zero), max(ordered[-rank], zero)
 
 
-def outside(chunks: Iterable[tuple[int, Vector]], size: int, bounds: Limits) -> Positions:
-    """Return the sorted positions of the entries below the low or above the high limit.
+def outside(chunks: Iterable[tuple[int, Vector]], size: int, bounds: Limits, k: int) -> Selected:
+    """Return the entries below the low or above the high limit, in order.
 
     NaN fails every comparison and so is outside, as infinity is: both are found at no cost.
 
@@ -60,28 +60,31 @@ def outside(chunks: Iterable[tuple[int, Vector]], size: int, bounds: Limits) -> 
         chunks: (start, entries) of all chunks of the vector, in order; read once.
         size: entries of the vector, above 0.
         bounds: the limits.
+        k: about how many entries are outside on each side.
     """
     low, high = bounds
+    find = where if k < SPARSE * size else _where_dense
     flags = np.zeros((min(size, CHUNK_ENTRIES) + 7) & -8, np.bool_)
     other = np.empty_like(flags)
-    indices: list[Positions] = []
-    words: list[Words] = []
+    positions: list[Positions] = []
+    values: list[Vector] = []
     for start, chunk in chunks:
         below = np.less(chunk, low, out=flags[: len(chunk)])
         up_to_high = np.less_equal(chunk, high, out=other[: len(chunk)])
         np.greater_equal(below, up_to_high, out=below)  # of flags: below, or not up to high
         flags[len(chunk) :] = False
-        every = flags.view(np.uint64)
-        hits = where(every != 0)
-        indices.append(hits + (start >> 3))
-        words.append(every[hits])
-    return _unpack(np.concatenate(indices), np.concatenate(words))
+        found = find(flags)
+        positions.append(found + start)
+        values.append(chunk[found])
+    return Selected(np.concatenate(positions), np.concatenate(values))
 
 
-def _unpack(indices: Positions, words: Words) -> Positions:
-    """Return where flags are true, from the words that have any and their indices, shape (m,)."""
-    within = where(words.view(np.bool_))
-    positions: Positions = (indices[within >> 3] << 3) + (within & 7)
+def _where_dense(flags: NDArray[np.bool_]) -> Positions:
+    """Do as `where` for flags, shape (8 m,), of which many are true: eight at a time, twice."""
+    words = flags.view(np.uint64)
+    hits = where(words != 0)
+    within = where(words[hits].view(np.bool_))
+    positions: Positions = (hits[within >> 3] << 3) + (within & 7)
     return positions
 
 

@@ -10,6 +10,9 @@ from tests.experiments import small
 GIVEN = {"density": 0.01}
 """Values of the options that have no default."""
 
+CHOSEN = {"dgc": {"momentum": 0.0}}
+"""DGC compresses its momentum, not the change; without momentum they are the same."""
+
 FATES = {"drop-request": 0.03, "drop-reply": 0.2, "late": 0.05, "twice": 0.05, "refused": 0.05}
 
 
@@ -17,7 +20,7 @@ def options(name):
     """Return a scheme's options as a config has them."""
     fields = options_for(name).model_fields
     required = {key: GIVEN[key] for key, field in fields.items() if field.is_required()}
-    return {"name": name, **required}
+    return {"name": name, **required, **CHOSEN.get(name, {})}
 
 
 def with_feedback():
