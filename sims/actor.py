@@ -1,10 +1,12 @@
 """The Ray actor: one long-lived process that plays any client of the run."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from flwr.app import Context, Message, RecordDict
 
+from .counter import Counter
 from .flower_private import RUN_ID, identify_server
 
 NodeConfig = dict[str, bool | float | int | str]
@@ -16,15 +18,19 @@ class ClientActor:
     Args:
         run_config: as Flower would hand it to the app.
         node_config: what all nodes share; `partition-id` is added for each.
+        counter: file that gets the number of messages that this actor has handled.
     """
 
-    def __init__(self, run_config: Mapping[str, Any], node_config: NodeConfig) -> None:
+    def __init__(
+        self, run_config: Mapping[str, Any], node_config: NodeConfig, counter: Path
+    ) -> None:
         identify_server()
         from clients.app import app  # Flower and torch are imported once, here
 
         self._app = app
         self._run_config = dict(run_config)
         self._node_config = node_config
+        self._handled = Counter(counter, 0)
 
     def ready(self) -> int:
         """Return this process's id once everything is imported."""
@@ -34,7 +40,11 @@ class ClientActor:
 
     def handle(self, batch: Sequence[Message]) -> list[Message]:
         """Return the replies to a batch of messages, in its order."""
-        return [self._app(message, self._context(message)) for message in batch]
+        replies = []
+        for message in batch:
+            replies.append(self._app(message, self._context(message)))
+            self._handled.value += 1
+        return replies
 
     def _context(self, message: Message) -> Context:
         node_id = message.metadata.dst_node_id

@@ -18,7 +18,7 @@ from sims.commands.inspect import inspect_command
 from sims.commands.plan import plan_command
 from sims.commands.resume import resume_command
 from sims.commands.run import run_command
-from sims.errors import exit_status
+from sims.errors import exit_status, leave
 
 typer.core.HAS_RICH = False  # plain help: drawing it with rich takes longer than all the rest
 
@@ -87,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Run the command line of this process; the entry point of `fedsbc`."""
-    sys.exit(run(sys.argv[1:]))
+    leave(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

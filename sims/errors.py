@@ -7,6 +7,7 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -45,6 +46,24 @@ def exit_status(command: Callable[[], int | None], debug: bool) -> int:
     if status == INTERRUPTED:  # typer makes this of what Ctrl-C raises, and SIGTERM raises the same
         return _say("interrupted", signals.exit_status())
     return status
+
+
+_crashes_at_exit = False
+
+
+def skip_exit_hooks() -> None:
+    """Remember that a library is in a state in which its own clean-up would crash."""
+    global _crashes_at_exit
+    _crashes_at_exit = True
+
+
+def leave(status: int) -> NoReturn:
+    """End the process with a status."""
+    if _crashes_at_exit:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def unexpected(error: Exception, folder: Path | None = None) -> RunError:

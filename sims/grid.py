@@ -39,6 +39,9 @@ class RayGrid(Grid):
         state_folder: where actors keep the clients' states, and find the server's weights.
     """
 
+    ends_every_wait = True
+    """The pool gives a client its time from when it is its turn, not from the start of a round."""
+
     def __init__(
         self, pool: ActorPool, num_actors: int, num_clients: int, state_folder: Path
     ) -> None:

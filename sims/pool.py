@@ -5,16 +5,20 @@ driver. When an actor dies, its jobs go back to the queue: clients' states are i
 repeated request starts from the same state, so the bytes are the same.
 """
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import ray
 from flwr.app import Message
 
 from fedsbc.errors import RunError
+
+from .counter import STARTING, Counter
 
 MAX_ATTEMPTS = 3
 JOBS_PER_ACTOR = 2
@@ -39,19 +43,39 @@ class JobDone:
 
 @dataclass
 class _Slot:
-    """An actor and the calls that it has, oldest first."""
+    """An actor and the calls that it has, oldest first.
 
+    Attributes:
+        counter: messages that the actor has handled, or `STARTING`.
+        actor: its handle.
+        calls: each with its job.
+        finished: messages of the calls that came back.
+        seen: value of the counter when it was last looked at.
+        seen_at: when it last changed, or when work was handed to an idle actor.
+    """
+
+    counter: Counter
     actor: Any
     calls: deque[tuple[Any, Job]] = field(default_factory=deque)
-    running_since: float = 0.0
+    finished: int = 0
+    seen: int = STARTING
+    seen_at: float = 0.0
+
+    def idle_s(self) -> float:
+        """Return for how long the actor has made no progress; 0.0 while it starts."""
+        now, value = time.monotonic(), self.counter.value
+        if value != self.seen or value == STARTING or not self.calls:
+            self.seen, self.seen_at = value, now
+        return now - self.seen_at
 
 
 class ActorPool:
     """Works through jobs on replaceable actors.
 
     Args:
-        make_actor: starts an actor.
+        make_actor: starts an actor that writes the number of messages it has handled to a file.
         num_actors: how many.
+        folder: for those files.
         timeout_s: seconds that one message may take; a slower actor counts as hung.
         on_replaced: told why an actor was replaced.
         check_engine: raises when nothing more can come of any actor.
@@ -59,8 +83,9 @@ class ActorPool:
 
     def __init__(
         self,
-        make_actor: Callable[[], Any],
+        make_actor: Callable[[Path], Any],
         num_actors: int,
+        folder: Path,
         timeout_s: float,
         on_replaced: Callable[[str], None],
         check_engine: Callable[[], None] = lambda: None,
@@ -70,7 +95,20 @@ class ActorPool:
         self._on_replaced = on_replaced
         self._check_engine = check_engine
         self._queue: deque[Job] = deque()
-        self._slots = [_Slot(make_actor()) for _ in range(num_actors)]
+        # A file of its own for each actor: one that is being killed may still write to its own.
+        self._files = (folder / f"actor-{number}.count" for number in itertools.count())
+        self._slots = [_Slot(*self._new_actor()) for _ in range(num_actors)]
+
+    def _new_actor(self) -> tuple[Counter, Any]:
+        path = next(self._files)
+        return Counter(path, STARTING), self._make_actor(path)
+
+    def _start(self, slot: _Slot) -> None:
+        """Give a slot a new actor, and return to the queue what the old one had."""
+        self._queue.extendleft(job for _, job in reversed(slot.calls))
+        slot.calls.clear()
+        slot.counter, slot.actor = self._new_actor()
+        slot.finished, slot.seen = 0, STARTING
 
     def submit(self, messages: Sequence[Message]) -> None:
         """Queue a job and hand it out if an actor has room."""
@@ -83,8 +121,7 @@ class ActorPool:
             if len(slot.calls) >= JOBS_PER_ACTOR:
                 return
             job = self._queue.popleft()
-            if not slot.calls:
-                slot.running_since = time.monotonic()
+            slot.idle_s()  # an idle actor's time begins now
             slot.calls.append((slot.actor.handle.remote(list(job.messages)), job))
 
     def wait(self, timeout_s: float) -> list[JobDone]:
@@ -117,40 +154,39 @@ class ActorPool:
             else:
                 failure = None
             slot.calls.popleft()
-            slot.running_since = time.monotonic()
+            slot.finished += len(job.messages)
             done.append(JobDone(job, replies, failure))
         return done
 
     def _replace(self, slot: _Slot, reason: str) -> list[JobDone]:
         """Start a new actor in a slot and queue its jobs again; the first one may be to blame."""
-        jobs = [job for _, job in slot.calls]
-        slot.calls.clear()
-        slot.actor = self._make_actor()
-        self._on_replaced(reason)
-        jobs[0].attempts += 1
+        first = slot.calls[0][1]
+        first.attempts += 1
         failed = []
-        if jobs[0].attempts >= MAX_ATTEMPTS:
-            job = jobs.pop(0)
-            failed.append(JobDone(job, failure=f"{reason} ({MAX_ATTEMPTS} times)"))
-        self._queue.extendleft(reversed(jobs))
+        if first.attempts >= MAX_ATTEMPTS:
+            slot.calls.popleft()
+            failed.append(JobDone(first, failure=f"{reason} ({MAX_ATTEMPTS} times)"))
+        self._start(slot)
+        self._on_replaced(reason)
         return failed
 
     def _check_hung(self, slot: _Slot) -> list[JobDone]:
-        """Give up the job of an actor that does not come back, and replace the actor."""
-        if not slot.calls:
+        """Give up the client that an actor hangs on, and replace the actor.
+
+        The other clients of its batch are played again, from the same states.
+        """
+        if slot.idle_s() < self._timeout_s or not slot.calls:
             return []
-        allowed_s = self._timeout_s * len(slot.calls[0][1].messages)
-        if time.monotonic() - slot.running_since < allowed_s:
-            return []
-        _, job = slot.calls.popleft()
+        ref, job = slot.calls.popleft()
+        at = min(slot.seen - slot.finished, len(job.messages) - 1)
+        others = [message for index, message in enumerate(job.messages) if index != at]
+        if others:
+            slot.calls.appendleft((ref, Job(others, job.attempts)))
         ray.kill(slot.actor)
+        self._start(slot)
         reason = f"no reply within {self._timeout_s:g} s (failures.client_timeout_s)"
-        rest = [queued for _, queued in slot.calls]
-        slot.calls.clear()
-        slot.actor = self._make_actor()
         self._on_replaced(reason)
-        self._queue.extendleft(reversed(rest))
-        return [JobDone(job, failure=reason)]
+        return [JobDone(Job([job.messages[at]]), failure=reason)]
 
     def close(self) -> None:
         """Kill the actors; those of an engine that is gone are gone too."""

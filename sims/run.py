@@ -41,6 +41,9 @@ ENVIRONMENT = {
 STATE = "state"
 """Folder of the scratch folder for client states and the shared weights."""
 
+MARK = "FEDSBC_RAY"
+"""Environment variable by which Ray's processes are known."""
+
 OBJECT_STORE_BYTES = 256 * 2**20
 """Replies pass through it; weights and states do not."""
 
@@ -103,6 +106,7 @@ def _ray(num_actors: int, config: Config, scratch: Path) -> Iterator[None]:
     from .ray_private import stop
 
     folder = tempfile.mkdtemp(prefix="fedsbc-")
+    os.environ[MARK] = folder
     try:
         (scratch.parent / RAY).symlink_to(folder)
         with signals.kept():
@@ -117,7 +121,8 @@ def _ray(num_actors: int, config: Config, scratch: Path) -> Iterator[None]:
         signals.check()
         yield
     finally:
-        stop()
+        stop(f"{MARK}={folder}")
+        del os.environ[MARK]
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -153,8 +158,9 @@ def _serve(
     engine = config.engine
     remote = ray.remote(num_cpus=engine.cpus_per_actor, num_gpus=engine.gpus_per_actor)(ClientActor)
     pool = ActorPool(
-        lambda: remote.remote(run_config, node_config),
+        lambda counter: remote.remote(run_config, node_config, counter),
         num_actors,
+        scratch,
         config.failures.client_timeout_s,
         on_replaced=lambda reason: print(f"actor replaced: {reason}", file=sys.stderr),
         check_engine=check_head,

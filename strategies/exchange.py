@@ -1,5 +1,6 @@
 """Sending messages over a Flower Grid and collecting the replies: nothing is lost in silence."""
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -56,7 +57,8 @@ class Exchange:
 
     Args:
         grid: any Flower Grid.
-        timeout_s: seconds to wait for the replies to one batch of messages.
+        timeout_s: seconds to wait for the replies to one batch of messages; a Grid that answers
+            every message itself, if need be by an error, says so by `ends_every_wait`.
         on_late: called with a closed request and a reply to it that came late, or twice.
     """
 
@@ -67,7 +69,7 @@ class Exchange:
         on_late: Callable[[Closed, Message], None] = lambda closed, reply: None,
     ) -> None:
         self.grid = grid
-        self.timeout_s = timeout_s
+        self.timeout_s = math.inf if getattr(grid, "ends_every_wait", False) else timeout_s
         self.on_late = on_late
         self._late: dict[str, Closed] = {}
         self._answered: dict[str, Closed] = {}

@@ -7,6 +7,7 @@ import numpy as np
 
 from fedsbc.arrays import Vector
 from fedsbc.compressors import Compressor, State
+from fedsbc.compressors.none import NoneOptions
 from fedsbc.errors import RunError
 from fedsbc.feedback import compress_with_feedback
 from fedsbc.flat_model import model_sha256
@@ -148,7 +149,8 @@ class Server:
         return Sent(payload, measure(payload, self.layout))
 
     def _compressed(self, round: int, aggregate: Vector) -> tuple[Update, Vector | None, State]:
-        if self.compressor.options.name == "none":
+        options = self.compressor.options
+        if isinstance(options, NoneOptions) and options.dtype == "float32":
             return lossless_update(aggregate, self.layout), None, {}
         compressed = compress_with_feedback(
             self.compressor,

@@ -90,5 +90,5 @@ def write_data(path: Path) -> None:
     x = rng.integers(0, 256, (NUM_TRAIN + NUM_TEST, 28, 28), np.uint8)
     y = rng.integers(0, 10, len(x))
     x[np.arange(len(x)), y] = 255  # one bright line says the class
-    arrays = {"x_train": x[NUM_TEST:], "y_train": y[NUM_TEST:]}
-    np.savez(path, **arrays, x_test=x[:NUM_TEST], y_test=y[:NUM_TEST])
+    n = NUM_TEST
+    np.savez(path, x_train=x[n:], y_train=y[n:], x_test=x[:n], y_test=y[:n])

@@ -75,7 +75,8 @@ def watch(
     Raises:
         RunError: it ended early, or did not end in time.
     """
-    memory, ends, size = Memory(processes), [], 0
+    memory, size = Memory(processes), 0
+    ends: list[float] = []
     while True:
         has_ended = processes.status(name) is not None
         if log.exists() and log.stat().st_size != size:

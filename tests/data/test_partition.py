@@ -6,6 +6,7 @@ import pytest
 from fedsbc.data import partition
 from fedsbc.data.partition import options_for, split
 from fedsbc.errors import ConfigError, DataError
+from fedsbc.seeds import Stream, generator
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 37))
 KINDS = {
@@ -111,6 +112,18 @@ def test_writers_refuse_other_data_and_too_many_clients(tmp_path):
         split(options, LABELS, 6, 0)
     with pytest.raises(DataError, match="370 samples, the data set has 100"):
         split(options, LABELS[:100], 5, 0)
+
+
+@pytest.mark.parametrize("num_clients", [1, 7, 370])
+def test_iid_deals_as_the_library_does(num_clients):
+    from datasets import Dataset
+    from flwr_datasets.partitioner import IidPartitioner
+
+    order = generator(4, Stream.PARTITION).permutation(len(LABELS))
+    partitioner = IidPartitioner(num_clients)
+    partitioner.dataset = Dataset.from_dict({"row": order})
+    for client, part in enumerate(split(KINDS["iid"], LABELS, num_clients, 4)):
+        assert part.tolist() == sorted(partitioner.load_partition(client)[:]["row"])
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch):

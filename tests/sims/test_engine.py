@@ -100,6 +100,54 @@ def test_a_killed_actor_is_replaced_and_changes_no_byte(tmp_path):
     assert outcome(tmp_path / "disturbed") == outcome(tmp_path / "undisturbed")
 
 
+def wait_for_round(process: subprocess.Popen[str], folder: Path) -> None:
+    """Wait until a run has closed its first round."""
+    while process.poll() is None and not (folder / "rounds.jsonl").exists():
+        time.sleep(0.05)
+    assert process.poll() is None
+
+
+def wait_until_gone(session: int) -> list[int]:
+    """Return the processes of a session that are still there after a while."""
+    deadline = time.monotonic() + 20
+    while session_pids(session, b"ray") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return session_pids(session, b"ray")
+
+
+def test_a_client_that_hangs_is_a_failure_and_its_actor_is_replaced(tmp_path):
+    options = ("rounds=40", "clients.local_steps=20", "failures.client_timeout_s=15")
+    process = start(tmp_path / "run", *options, "engine.actors=1")
+    wait_for_round(process, tmp_path / "run")
+    os.kill(session_pids(process.pid, b"ray::ClientActor")[0], signal.SIGSTOP)
+    _, errors = process.communicate(timeout=200)
+    assert process.returncode == 0, errors
+    assert "actor replaced: no reply within 15 s (failures.client_timeout_s)" in errors
+    assert RunFolder.open(tmp_path / "run").summary().failures == 1
+
+
+@pytest.mark.parametrize("head", [b"gcs_server", b"raylet"])
+def test_without_its_head_a_run_ends_in_order(tmp_path, monkeypatch, head):
+    with tempfile.TemporaryDirectory(prefix="f") as temporary:
+        monkeypatch.setenv("TMPDIR", temporary)
+        process = start(tmp_path / "run", "rounds=5000")
+        wait_for_round(process, tmp_path / "run")
+        heads = [
+            pid
+            for pid in session_pids(process.pid, b"/" + head)
+            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].endswith(head)
+        ]
+        os.kill(heads[0], signal.SIGKILL)
+        _, errors = process.communicate(timeout=100)
+        assert process.returncode == 1, errors
+        last_line = errors.splitlines()[-1]
+        assert last_line.startswith(f"fedsbc: Ray's process {head.decode()} has died"), errors
+        assert "fedsbc resume" in last_line
+        assert wait_until_gone(process.pid) == []
+        assert list(Path(temporary).iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
 def test_clients_that_all_fail_end_the_run_with_one_clear_line(tmp_path):
     # pitfall 8: with this learning rate every change is infinite
     status, errors = run(tmp_path / "run", *DIVERGING)

@@ -43,8 +43,11 @@ def main() -> None:
     job = task.read(sys.argv[1])
     data = task.train_set(job)
     parts = task.rows_of_clients(job, len(data[1]))
-    weights = parameters_to_vector(task.module(job).parameters()).detach().share_memory_()
-    totals = [torch.zeros_like(weights).share_memory_() for _ in range(job["workers"])]
+    weights = parameters_to_vector(task.module(job).parameters()).detach()
+    weights.share_memory_()  # type: ignore[no-untyped-call]
+    totals = [torch.zeros_like(weights) for _ in range(job["workers"])]
+    for total in totals:
+        total.share_memory_()  # type: ignore[no-untyped-call]
     context = get_context("fork")
     pipes = []
     for total in totals:

@@ -57,7 +57,7 @@ def rows_of_clients(job: Job, num_samples: int) -> list[torch.Tensor]:
 def cohort(job: Job, round: int) -> list[int]:
     """Return the clients of a round."""
     draw = np.random.default_rng((1, round))
-    return [int(c) for c in draw.choice(job["clients"], job["cohort"], replace=False)]
+    return [int(c) for c in draw.permutation(job["clients"])[: job["cohort"]]]
 
 
 def train(model: nn.Module, job: Job, x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor) -> None:
@@ -68,7 +68,7 @@ def train(model: nn.Module, job: Job, x: torch.Tensor, y: torch.Tensor, rows: to
         start = step * batch % max(1, len(rows) - batch + 1)
         chosen = rows[start : start + batch]
         loss = nn.functional.cross_entropy(model(x[chosen]), y[chosen])
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             for parameter in parameters:
                 parameter.add_(parameter.grad, alpha=-lr)  # type: ignore[arg-type]
