@@ -46,12 +46,14 @@ def scratch_folder(out: Path) -> Iterator[Path]:
 
 def _lock(descriptor: int, root: Path, out: Path) -> None:
     """Lock the folder; the lock ends with the process, however that ends."""
+    is_ours = True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_ours = os.stat(root).st_ino == os.fstat(descriptor).st_ino
-    except OSError:
+    except BlockingIOError:
         is_ours = False
-    if not is_ours:
+    except OSError:
+        pass  # a file system without locks
+    if not is_ours or not root.exists() or root.stat().st_ino != os.fstat(descriptor).st_ino:
         raise RunError(f"{out}: another process is at work on this run (it holds {root})")
 
 

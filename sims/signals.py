@@ -37,7 +37,7 @@ def raising() -> Iterator[None]:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Keep the handler of SIGTERM for a while in which a library would set one of its own."""
+    """Keep our handlers through a library's start: it sets its own, in Python and below it."""
     set_handler = signal.signal
 
     def set_other(number: int, handler: Any) -> Any:
@@ -48,6 +48,9 @@ def kept() -> Iterator[None]:
         yield
     finally:
         signal.signal = set_handler
+        if signal.getsignal(signal.SIGTERM) is _handle:
+            for number in _SIGNALS:  # once more, in place of what compiled code has set
+                signal.signal(number, _handle)
 
 
 def check() -> None:

@@ -1,7 +1,7 @@
 """The first exchange: which node is which client, and what state it found."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from flwr.app import Message, MessageType
 from flwr.serverapp import Grid
@@ -17,6 +17,9 @@ from .exchange import Exchange
 from .members import Member
 from .rows import ledger_row
 from .server import NO_BITS
+
+MAX_NAMED = 20
+"""Clients that a line names; of more it says how many."""
 
 WAIT_FOR_NODES_S = 60.0
 """Nodes of a deployment join one after the other."""
@@ -76,6 +79,18 @@ def say_hello(
                 f"{config.clients.count - 1}, each once"
             )
     return members
+
+
+def empty_clients(members: Mapping[int, Member]) -> str | None:
+    """Say which clients have no samples, None if all have some: they train nothing."""
+    empty = [str(member.client_id) for member in members.values() if member.num_samples == 0]
+    if not empty:
+        return None
+    more = "" if len(empty) <= MAX_NAMED else ", ..."
+    return (
+        f"{len(empty)} of {len(members)} clients have no samples and train nothing: "
+        f"{', '.join(empty[:MAX_NAMED])}{more}"
+    )
 
 
 def _bind(

@@ -14,6 +14,9 @@ MAX_SHOWN = 3
 class Journal(Protocol):
     """Receives the events of a run."""
 
+    def note(self, text: str) -> None:
+        """Something that the user should know, on one line."""
+
     def failure(self, round: int, client_id: int | None, reason: str) -> None:
         """A client's update could not be had or used; the reason's last line says why."""
 
@@ -26,6 +29,9 @@ class Journal(Protocol):
 
 class SilentJournal:
     """Forgets everything: for apps that keep their own records."""
+
+    def note(self, text: str) -> None:
+        """Do nothing."""
 
     def failure(self, round: int, client_id: int | None, reason: str) -> None:
         """Do nothing."""
@@ -53,6 +59,10 @@ class RunJournal:
         self._payloads = folder.path / "payloads" if keep_payloads else None
         if self._payloads:
             self._payloads.mkdir(exist_ok=True)
+
+    def note(self, text: str) -> None:
+        """Print one line."""
+        self._progress.note(text)
 
     def failure(self, round: int, client_id: int | None, reason: str) -> None:
         """Print one line and append the whole reason to `errors.log`."""

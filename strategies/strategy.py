@@ -22,7 +22,7 @@ from fedsbc.records import RoundRecord
 
 from .checkpoint import Checkpoints, restore_members, restore_server, snapshot_of
 from .exchange import Exchange
-from .hello import say_hello
+from .hello import empty_clients, say_hello
 from .journal import Journal, SilentJournal
 from .names import check_names
 from .round_result import RoundResult
@@ -163,6 +163,8 @@ class CompressedStrategy(Strategy):
         resumed, ledger = self._resumed, Ledger()
         run_id = resumed.run_id if resumed else secrets.token_hex(8)
         members = say_hello(exchange, self.config, layout, run_id, self._incarnation, ledger)
+        if (empty := empty_clients(members)) is not None:
+            self._journal.note(empty)
         if resumed is not None:
             restore_server(server, resumed)
             restore_members(members, resumed)

@@ -45,6 +45,10 @@ class Notes:
         self.failures: list[tuple[int, int | None, str]] = []
         self.payloads: dict[str, bytes] = {}
         self.records = []
+        self.said: list[str] = []
+
+    def note(self, text):
+        self.said.append(text)
 
     def failure(self, round, client_id, reason):
         self.failures.append((round, client_id, reason.strip().splitlines()[-1]))

@@ -100,7 +100,7 @@ def test_options_out_of_range_are_refused(given):
 
 
 def test_a_cohort_is_drawn_from_those_who_are_there():
-    config = small("clients.count=20", "participation=5", "availability={kind: random, p: 0.3}")
+    config = small("clients.count=20", "participants=5", "availability={kind: random, p: 0.3}")
     strategy = play(config, LocalGrid(config))
     there = availability.build(config.availability, config.seed, 20)
     for record in strategy.outcome.records:
@@ -117,7 +117,7 @@ def test_a_cohort_is_drawn_from_those_who_are_there():
 
 
 def test_participation_as_a_number_and_as_a_fraction_is_the_same():
-    runs = [small("participation=2", "rounds=3"), small("participation=0.25", "rounds=3")]
+    runs = [small("participants=2", "rounds=3"), small("participation=0.25", "rounds=3")]
     hashes = [play(config, LocalGrid(config)).outcome.server.model_hash() for config in runs]
     assert hashes[0] == hashes[1]
 

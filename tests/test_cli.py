@@ -155,6 +155,12 @@ def test_an_unforeseen_error_of_a_run_goes_to_its_folder(tmp_path):
     assert "KeyError: 'x'" in (tmp_path / "errors.log").read_text()
 
 
+def test_a_full_disk_is_one_line_without_a_traceback(tmp_path):
+    said = errors.unexpected(OSError(28, "No space left on device", "run/rounds.jsonl"), tmp_path)
+    assert str(said) == "run/rounds.jsonl: No space left on device"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_reader_that_goes_away_is_no_error():
     script = "from sims.cli import main; import sys; sys.argv = ['fedsbc', '--help']; main()"
     process = subprocess.Popen(

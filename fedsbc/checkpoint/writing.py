@@ -1,5 +1,6 @@
 """Writing a generation, so that a kill at any instant leaves the previous one whole."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -82,12 +83,15 @@ def save(
         files, linked = _build(building, snapshot, facts, states, previous)
         building.rename(folder / f"round-{snapshot.round:06d}")
         sync(folder)
-        cost = _cost(snapshot.round, time.monotonic() - started, files, linked)
-        with (folder / COSTS).open("a", encoding="utf-8", newline="\n") as log:
-            log.write(json.dumps(asdict(cost)) + "\n")
     except (OSError, RunError) as error:
         shutil.rmtree(building, ignore_errors=True)
         raise RunError(_failure(folder, snapshot.round, previous, error)) from error
+    cost = _cost(snapshot.round, time.monotonic() - started, files, linked)
+    with (
+        contextlib.suppress(OSError),  # the checkpoint is there, whatever becomes of this line
+        (folder / COSTS).open("a", encoding="utf-8", newline="\n") as log,
+    ):
+        log.write(json.dumps(asdict(cost)) + "\n")
     return cost
 
 

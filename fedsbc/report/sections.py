@@ -22,10 +22,13 @@ def lead(runs: Sequence[Run]) -> str:
     parts += [f"{size:,} parameters" for size in sizes if len(sizes) == 1]
     if "clients.count" in shared:
         parts.append(f"{shared['clients.count']} clients")
-    if isinstance(shared.get("participation"), float):
+    if isinstance(shared.get("participants"), int):
+        parts.append(f"{shared['participants']} of them each round")
+    elif isinstance(shared.get("participation"), float):
         parts.append(f"{100 * shared['participation']:g}% of them each round")
-    if "clients.local_steps" in shared:
-        parts.append(f"{shared['clients.local_steps']} local steps")
+    for key in ("local_steps", "local_epochs"):
+        if shared.get(f"clients.{key}"):
+            parts.append(f"{shared[f'clients.{key}']} {key.replace('_', ' ')}")
     return html.paragraph(" · ".join(part for part in parts if part), "lead")
 
 

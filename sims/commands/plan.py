@@ -44,26 +44,27 @@ def plan_command(
     """
     from fedsbc import config as configs
 
-    loaded = configs.load(config, overrides or ())
-    if network is not None:
-        loaded = _on_network(loaded, network)
+    chosen = [] if network is None else _on_network(network)
+    loaded = configs.load(config, [*chosen, *(overrides or ())])
     if loaded.network.profile == "none":
         raise ConfigError(f"{config}: network.profile: none takes no time; name one: --network 4g")
     typer.echo(_plan(loaded, target, runs or [], local_steps, densities))
 
 
-def _on_network(config: "Config", profile: str) -> "Config":
-    """Return the config on a network of that profile; speeds, spread and deadline stay."""
-    from fedsbc.network import SimulatedNetwork, options_for
+def _on_network(profile: str) -> list[str]:
+    """Return the overrides that put a config on a network with nothing but a name.
 
-    kept = set(SimulatedNetwork.model_fields) - {"profile"}
-    found = config.network.model_dump(include=kept)
-    options = options_for(profile)
-    if not issubclass(options, SimulatedNetwork) or profile in ("own", "trace"):
-        raise ConfigError(f"--network: {profile!r} needs more than a name; set it in the config")
-    return config.model_copy(
-        update={"network": options.model_validate({"profile": profile, **found})}
-    )
+    Speeds of devices, spread and deadline stay as the config has them.
+
+    Raises:
+        ConfigError: there is no such network.
+    """
+    from fedsbc.choices import choose
+    from fedsbc.network import PROFILES
+
+    choose("network profile", profile, PROFILES)
+    rates = ("uplink_bit_s", "downlink_bit_s", "latency_s")
+    return [f"network.profile={profile}", *(f"network.{rate}=null" for rate in rates)]
 
 
 def _plan(

@@ -105,6 +105,7 @@ def test_a_run_has_one_colour_in_every_figure(make_run: Make) -> None:
 
 
 def test_the_table_has_the_figures_with_unit_and_direction(make_run: Make) -> None:
+    # pitfall 29: unit, direction, and whether it is per client or of all
     text = page_of(make_run("sbc")).text
     # 8 messages of 320 bits up and of 32,048 bits down, against 32,000 bits each.
     for words in ("75.00%", "50.00%", "2.56 kbit", "×100", "×1,000", "256 kbit", "×1.00"):

@@ -18,7 +18,7 @@ def settings(tmp_path_factory):
     lines = [f"0,{round},{round}" for round in SEEN] + [f"{i},{i},{9 + i}" for i in range(1, 8)]
     path = tmp_path_factory.mktemp("trace") / "trace.csv"
     path.write_text("client_id,first_round,last_round\n" + "\n".join(lines) + "\n")
-    return ["rounds=17", "participation=4", f"availability={{kind: trace, trace: {path}}}"]
+    return ["rounds=17", "participants=4", f"availability={{kind: trace, trace: {path}}}"]
 
 
 @pytest.fixture(scope="module")

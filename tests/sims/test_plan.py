@@ -74,7 +74,7 @@ def test_where_clients_agree_a_finished_run_says_so(tmp_path):
 
 def test_buffers_are_in_it(tmp_path):
     config = small(
-        "model={name: cnn-bn}", "clients.count=4", "participation=2", "rounds=6",
+        "model={name: cnn-bn}", "clients.count=4", "participants=2", "rounds=6",
         "clients.local_steps=1", THIN,
     )  # fmt: skip
     seconds, _ = simulated(config, tmp_path)
@@ -168,11 +168,20 @@ def test_the_arithmetic_of_the_recommended_point_adds_up(capsys):
 
 def test_seconds_of_steps_make_the_delay_matter(capsys):
     _, text = plan(
-        capsys, "--network", "lan", "--set", "network={profile: lan, seconds_per_step: 5}",
+        capsys, "--network", "lan", "--set", "network.seconds_per_step=5",
         "--local-steps", "1,10", "--densities", "0.01,1",
     )  # fmt: skip
     assert set(table(text)) == {(1, 0.01), (1, 1.0), (10, 0.01), (10, 1.0)}
-    assert "steps 5 " in text, "the speed of devices is kept when the network is another"
+    assert "steps 5 " in text, text
+
+
+def test_another_network_has_its_own_links_and_the_config_its_devices(capsys, tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(SMALL.read_text() + THIN.replace("network=", "network: ") + "\n")
+    assert cli.run(["plan", "--config", str(path), "--network", "3g"]) == 0
+    text = capsys.readouterr().out
+    assert "latency 0.15 " in text, "there and back"
+    assert "steps 0.6 " in text, "30 steps of 0.02 s"
 
 
 @pytest.fixture
@@ -207,7 +216,7 @@ def test_an_accuracy_is_what_a_finished_run_needed_for_it(capsys, finished):
     [
         ([], ["network.profile: none", "--network 4g"]),
         (["--network", "4h"], ["'4h'", "known: 3g, 4g"]),
-        (["--network", "own"], ["'own' needs more than a name"]),
+        (["--network", "own"], ["'own'", "known: 3g, 4g"]),
         (["--network", "4g", "--target", "accuracy=0.9"], ["--run RUN"]),
         (["--network", "4g", "--target", "rounds=0"], ["--target", "rounds=150"]),
         (["--network", "4g", "--target", "soon"], ["'soon'", "rounds=150"]),

@@ -247,21 +247,25 @@ def test_updates_that_overflow_together_abort_the_round(layout):
     assert strategy.outcome.server.model_hash() == initial_hash(config)
 
 
-def test_pitfall_21_clients_without_samples():
+def test_pitfalls_21_22_clients_without_samples_are_reported_and_do_no_harm():
+    """Dirichlet 0.05 over 400 clients: every client trains, or is said to be empty."""
     config = small(
-        "clients.count=30",
-        "data.partition={kind: dirichlet, alpha: 0.02, min_size: 0}",
-        "rounds=3",
+        "clients.count=400",
+        "data.partition={kind: dirichlet, alpha: 0.05, min_size: 0}",
+        "rounds=1",
         "aggregation=examples",
-        "clients.local_steps=null",
-        "clients.local_epochs=1",
     )
-    strategy = play(config, LocalGrid(config))
-    from fedsbc.data import load, partition
-
-    parts = partition.split(config.data.partition, load(config.data).y_train, 30, config.seed)
-    assert sum(len(part) == 0 for part in parts) > 0
-    assert [r.participants for r in strategy.outcome.records] == [30, 30, 30]
+    notes, grid = Notes(), LocalGrid(config)
+    strategy = play(config, grid, notes)
+    replies = [c[FIELDS] for c in grid.received_content if c[FIELDS]["kind"] == "train-reply"]
+    empty = sorted(reply["client_id"] for reply in replies if reply["num_samples"] == 0)
+    trained = [reply for reply in replies if reply["num_steps"] == 3]
+    assert 0 < len(empty) < 400
+    assert len(trained) + len(empty) == 400
+    (said,) = notes.said
+    assert said.startswith(f"{len(empty)} of 400 clients have no samples and train nothing: ")
+    assert said.split(": ")[1].split(", ")[:3] == [str(client) for client in empty[:3]]
+    assert strategy.outcome.records[0].participants == 400
     assert np.isfinite(strategy.outcome.server.weights).all()
     assert strategy.outcome.server.model_hash() != initial_hash(config)
 

@@ -96,10 +96,10 @@ RUNS = {
         "participation=0.5",
         "upstream={name: dgc, density: 0.01, warmup: [0.1, 0.05, 0.02]}",
     ),
-    "onebit up, qsgd down": (
+    "onebit up, dgc down": (
         "participation=0.5",
         "upstream={name: onebit}",
-        "downstream={name: qsgd}",
+        "downstream={name: dgc, density: 0.05}",
     ),
     "adam, masked, on the wire": (
         "participation=0.5",
