@@ -9,6 +9,8 @@ import pytest
 
 from fedsbc.run_folder import RunFolder
 
+pytestmark = pytest.mark.slow  # Flower's own runtime: minutes on a busy machine
+
 ROOT = Path(__file__).parents[2]
 SMALL = ROOT / "tests" / "small.yaml"
 
