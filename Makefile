@@ -1,5 +1,6 @@
 # make demo   SBC against TopK and FedAvg on real digits; writes runs/demo/
 # make test   ruff, mypy, pytest
+# make slow   the tests that take minutes: deployments, kills
 # make lint   the first two
 # make clean  remove what the others made
 #
@@ -16,7 +17,7 @@ export FLWR_TELEMETRY_ENABLED := 0
 export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION := 1
 export RAY_USAGE_STATS_ENABLED := 0
 
-.PHONY: demo test lint install clean
+.PHONY: demo test slow lint install clean
 .DELETE_ON_ERROR:
 
 # Runs anew each time: what an earlier demo left in runs/demo is replaced.
@@ -29,6 +30,9 @@ demo: $(STAMP)
 
 test: lint
 	$(BIN)/pytest
+
+slow: $(STAMP)
+	$(BIN)/pytest -m slow
 
 lint: $(STAMP)
 	$(BIN)/ruff check

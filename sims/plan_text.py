@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from fedsbc.config import Config
 from fedsbc.units import MISSING, human_bits, human_seconds
 
+from .plan_payloads import Payloads, Shares
 from .plan_target import Target
-from .planning import TERMS, Payloads, Prediction, Shares
+from .planning import TERMS, Prediction
 
 HEADINGS = ("local steps", "density", "rounds", "up", "down", "a round", "in all")
 

@@ -52,9 +52,28 @@ def stop(mark: str) -> None:
         ray.shutdown()
 
 
-def _marked(mark: bytes) -> Iterator[int]:
-    """Yield the ids of other processes that were started with a variable in their environment."""
+def _marked(mark: bytes) -> set[int]:
+    """Return the processes that were started with a variable in their environment, and all below.
+
+    A process that gives itself a title overwrites its environment: Ray's agents are found as
+    children of the raylet.
+    """
+    parents, found = {}, set()
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
+            parents[int(entry.name)] = _parent(entry)
             if mark in (entry / "environ").read_bytes().split(b"\0"):
-                yield int(entry.name)
+                found.add(int(entry.name))
+    return {pid for pid in parents if found.intersection(_ancestry(pid, parents))}
+
+
+def _parent(entry: Path) -> int:
+    """Return the parent of a process; its name, in parentheses, may hold anything."""
+    return int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _ancestry(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    """Yield a process, its parent, and so on."""
+    while pid in parents:
+        yield pid
+        pid = parents[pid]

@@ -85,7 +85,8 @@ def run(grid: Grid, config: Config, folder: RunFolder, resumed: Snapshot | None 
     except BaseException:
         if strategy.outcome is not None:
             with contextlib.suppress(OSError):  # a full disk must not hide why the run broke off
-                _write(folder, config, strategy.outcome, time.monotonic() - started)
+                wall_s = time.monotonic() - started
+                _write(folder, config, strategy.outcome, wall_s, broke_off=True)
         raise
     finally:
         progress.close()
@@ -119,8 +120,10 @@ def _flat(arrays: ArrayRecord, layout: Layout) -> Vector:
     return vector
 
 
-def summarise(config: Config, outcome: Outcome, wall_s: float) -> Summary:
-    """Return the summary of a run, whether it was completed or not."""
+def summarise(
+    config: Config, outcome: Outcome, wall_s: float, *, broke_off: bool = False
+) -> Summary:
+    """Return the summary of a run; one that broke off is not completed, whatever its round."""
     ledger, records = outcome.ledger, outcome.records
     totals = ledger.run_totals()
     accuracies = [r.accuracy for r in records if r.accuracy is not None]
@@ -139,7 +142,7 @@ def summarise(config: Config, outcome: Outcome, wall_s: float) -> Summary:
         num_params=outcome.server.layout.size,
         model_sha256=outcome.server.model_hash(),
         failures=sum(r.failures for r in records),
-        completed=len(records) == config.rounds,
+        completed=len(records) == config.rounds and not broke_off,
     )
 
 
@@ -151,8 +154,10 @@ def _local_steps(config: Config, outcome: Outcome) -> float:
     return sum(record.num_steps for record in outcome.records) / max(1, participants)
 
 
-def _write(folder: RunFolder, config: Config, outcome: Outcome, wall_s: float) -> Summary:
-    server, summary = outcome.server, summarise(config, outcome, wall_s)
+def _write(
+    folder: RunFolder, config: Config, outcome: Outcome, wall_s: float, *, broke_off: bool = False
+) -> Summary:
+    server, summary = outcome.server, summarise(config, outcome, wall_s, broke_off=broke_off)
     folder.write_ledger(outcome.ledger)
     folder.write_model(server.layout, server.weights, server.buffer_layout, server.buffers)
     folder.write_summary(summary)

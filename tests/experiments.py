@@ -7,7 +7,7 @@ import numpy as np
 from fedsbc import config as configs
 from fedsbc import models
 from fedsbc.config import Config
-from fedsbc.flat_model import FlatModel
+from fedsbc.flat_model import FlatModel, model_sha256
 from fedsbc.run_folder import named_tensors
 from strategies.strategy import CompressedStrategy, array_record
 
@@ -25,6 +25,12 @@ def initial(config: Config) -> tuple[FlatModel, dict[str, np.ndarray]]:
     tensors = dict(named_tensors(model.layout, model.weights))
     tensors.update(named_tensors(model.buffer_layout, model.buffers))
     return model, tensors
+
+
+def initial_hash(config: Config) -> str:
+    """Return the hash of the model before the first round."""
+    model, _ = initial(config)
+    return model_sha256(model.weights, model.buffers)
 
 
 def play(

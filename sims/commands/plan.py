@@ -80,8 +80,9 @@ def _plan(
     from fedsbc import models
     from fedsbc.flat_model import FlatModel
     from sims import plan_text
+    from sims.plan_payloads import Shares, measured_shares, payloads
     from sims.plan_target import Finished, target_of
-    from sims.planning import Shares, measured_shares, payloads, predict, steps_of, with_point
+    from sims.planning import predict, steps_of, with_point
 
     model = FlatModel(models.build(config.model, config.seed))
     runs = [Finished.read(path) for path in run_paths]

@@ -16,7 +16,7 @@ import numpy as np
 
 from fedsbc.errors import WireError
 from fedsbc.layout import Layout
-from fedsbc.payload import decode, encode, measure
+from fedsbc.payload import decode, decode_and_measure, encode, measure
 from fedsbc.payload.encoder import Choices
 from fedsbc.payload.frame import unpack
 from tests.payload.examples import DENSITIES, KINDS, SIZES, layout_of, random_update
@@ -61,7 +61,9 @@ def accepts(data: bytes, layout: Layout) -> bool:
     table = unpack(data, layout).table
     written = encode(update, Choices(table.codes, table.level_codes))
     assert written == data, f"two byte strings for one update: {data.hex()} {written.hex()}"
-    assert measure(data, layout).payload_bits == 8 * len(data)
+    bits = measure(data, layout)
+    assert bits.payload_bits == 8 * len(data)
+    assert decode_and_measure(data, layout) == (update, bits)
     return True
 
 

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 NUM_NODES = 3
 RUN_WITHIN_S = 500.0
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # real deployments: minutes
 
 
 def config_of(*overrides):

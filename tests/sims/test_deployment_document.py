@@ -11,6 +11,8 @@ from tests.experiments import play
 from tests.local_grid import LocalGrid
 from tests.sims.conftest import ROOT
 
+pytestmark = pytest.mark.slow  # real processes and Flower's polling: minutes
+
 TEXT = (ROOT / "docs" / "deployment.md").read_text()
 SMALLER = "model.name=mlp model.hidden=16 clients.local_steps=2"
 

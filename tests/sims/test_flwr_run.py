@@ -22,6 +22,7 @@ def fedsbc_run(out: Path, *overrides: str, config: Path = SMALL) -> None:
 
 def test_flwr_run_gives_the_weights_and_the_ledger_of_fedsbc_run(runtime, tmp_path):
     overrides = ["clients.count=10", "rounds=3"]
+    overrides += ["evaluate.every=2", "evaluate.clients=true", "final_sync=true"]
     ended, run = runtime.flwr_run(
         ROOT, 10, config=str(SMALL), set=" ".join(overrides), out=str(tmp_path / "flower")
     )
@@ -33,6 +34,7 @@ def test_flwr_run_gives_the_weights_and_the_ledger_of_fedsbc_run(runtime, tmp_pa
     assert flower.summary().model_sha256 == ray.summary().model_sha256
     assert sorted(flower.ledger().rows, key=repr) == sorted(ray.ledger().rows, key=repr)
     assert flower.summary().completed
+    assert {row.kind for row in flower.ledger().rows} == {"hello", "train", "evaluate", "sync"}
 
 
 def test_the_built_bundle_gives_the_same(runtime, tmp_path):

@@ -13,6 +13,8 @@ from fedsbc.checkpoint.writing import PAUSE_VARIABLE
 from tests.kills import ending, kill_when, num_rounds, resume_to_end, run_to_end, start, stop
 from tests.processes import Command, wait_until
 
+pytestmark = pytest.mark.slow  # real processes and Flower's polling: minutes
+
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):

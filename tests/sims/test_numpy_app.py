@@ -2,7 +2,11 @@
 
 import json
 
+import pytest
+
 from tests.sims.conftest import ROOT
+
+pytestmark = pytest.mark.slow  # real processes and Flower's polling: minutes
 
 APP = ROOT / "examples" / "numpy-app"
 NUM_PARAMS = 28 * 28 * 126 + 126 + 126 * 10 + 10

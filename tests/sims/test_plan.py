@@ -11,8 +11,9 @@ from fedsbc.layout import Layout
 from fedsbc.ledger import Ledger
 from fedsbc.run_folder import RunFolder
 from sims import cli
+from sims.plan_payloads import Shares, measured_shares, payloads
 from sims.plan_target import Finished, target_of
-from sims.planning import Shares, measured_shares, payloads, predict, steps_of, with_point
+from sims.planning import predict, steps_of, with_point
 from tests.experiments import SMALL, initial, play, small
 from tests.local_grid import SharingGrid
 

@@ -129,7 +129,7 @@ def test_pitfall_23_a_last_batch_of_one_with_batchnorm():
     # 4000 samples over 48 clients: 83 or 84 each. 83 are batches of 41 and 42, 84 leave two.
     config = with_norm(
         "average", "clients.count=48", "clients.batch_size=41", "clients.local_steps=null",
-        "clients.local_epochs=1", "participants=6", "rounds=2",
+        "clients.local_epochs=1", "participation=0.125", "rounds=2",
     )  # fmt: skip
     strategy = play(config, LocalGrid(config))
     assert [r.participants for r in strategy.outcome.records] == [6, 6]
