@@ -98,4 +98,5 @@ def describe_fit(config: Config, num_actors: int) -> str:
     if engine.gpus_per_actor:
         parts.insert(2, f"{machine.gpus} GPUs / {engine.gpus_per_actor:g}")
     asked = "auto" if engine.actors == "auto" else "as asked"
-    return f"{num_actors} actors ({asked}; {', '.join(parts)})"
+    plural = "" if num_actors == 1 else "s"
+    return f"{num_actors} actor{plural} ({asked}; {', '.join(parts)})"
