@@ -147,7 +147,7 @@ def _serve(
     identify_server()
     run_config: NodeConfig = {"experiment": to_json(config), "out": str(out)}
     if generation is not None:
-        run_config["resume"] = str(generation)
+        run_config["generation"] = str(generation)
     node_config: dict[str, Any] = {
         "partition-file": str(scratch / "partition.npy"),
         "data-dir": str(scratch),
