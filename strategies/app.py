@@ -20,6 +20,7 @@ from fedsbc.flat_model import FlatModel
 from fedsbc.layout import Layout
 from fedsbc.progress import Progress
 from fedsbc.records import Summary
+from fedsbc.report import write_report
 from fedsbc.run_folder import RunFolder, named_tensors
 
 from .checkpoint import Checkpoints
@@ -102,6 +103,7 @@ def run(grid: Grid, config: Config, folder: RunFolder, resumed: Snapshot | None 
         progress.close()
     assert strategy.outcome is not None, "a strategy that returns has an outcome"
     summary = _write(folder, config, strategy.outcome, time.monotonic() - started)
+    write_report([folder], folder.path / "report.html")
     print(f"run folder: {folder.path.resolve()}")
     return summary
 

@@ -158,9 +158,15 @@ class Deployment:
             raise RunError(f"flwr {' '.join(arguments[:2])}: {' '.join(str(said).split())}")
         return dict(answer)
 
-    def submit(self, app: Path) -> str:
-        """Start a run of an app and return its Flower run id."""
-        return str(self.flwr("run", str(app))["run-id"])
+    def submit(self, app: Path, resume: Path | None = None) -> str:
+        """Start a run of an app and return its Flower run id.
+
+        Args:
+            app: its folder.
+            resume: the run folder of a run that was broken off, to go on with.
+        """
+        more = ["--run-config", f"resume={_toml(str(resume))}"] if resume else []
+        return str(self.flwr("run", str(app), *more)["run-id"])
 
     def status(self, run_id: str) -> tuple[str, str]:
         """Return a run's status (`finished:completed`) and its details."""

@@ -51,6 +51,9 @@ def test_flwr_run_gives_the_weights_and_the_ledger_of_fedsbc_run(runtime, clone,
     assert flower.summary().model_sha256 == ray.summary().model_sha256
     assert sorted(flower.ledger().rows, key=repr) == sorted(ray.ledger().rows, key=repr)
     assert flower.summary().completed
+    files = {path.name for path in flower.path.iterdir()}
+    assert files == {path.name for path in ray.path.iterdir()}
+    assert "report.html" in files
     assert {row.kind for row in flower.ledger().rows} == {"hello", "train", "evaluate", "sync"}
 
 
