@@ -3,7 +3,8 @@
     python -m tests.benchmarks.deployment_network [--profile 4g] [--rounds 3] OUT
 
 Three SuperNodes run in network namespaces of their own, each on a link of its own to the SuperLink;
-`tc` limits the links where a profile is given. Needs root, `ip` and `tc`. Writes one JSON object.
+`tc` limits the links where a profile is given: netem to the profile's rates and latency, or, in a
+kernel without netem, tbf to its rates alone. Needs root, `ip` and `tc`. Writes one JSON object.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,6 +34,16 @@ QUIET_BYTES = 3000
 SCHEMES = {"dense": "upstream.name=none", "sbc": "upstream.name=sbc"}
 
 
+def why_not():
+    """Return why there can be no namespaces with limited links here; None if there can."""
+    try:
+        with closing(Link(99, PROFILES["4g"])):
+            return None
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", None) or str(error)
+        return f"network namespaces with tc limits cannot be made here: {said.strip()}"
+
+
 def ip(*words):
     subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
 
@@ -43,7 +54,7 @@ class Link:
     def __init__(self, number, profile):
         self.name, self.near, self.far = f"fsb{number}", f"fsbs{number}", f"fsbn{number}"
         self.server, node = f"10.213.{number}.1", f"10.213.{number}.2"
-        self.samples = []
+        self.samples, self.has_delay = [], False
         ip("netns", "add", self.name)
         ip("link", "add", self.near, "type", "veth", "peer", "name", self.far, "netns", self.name)
         ip("addr", "add", f"{self.server}/24", "dev", self.near)
@@ -51,15 +62,25 @@ class Link:
         ip("-n", self.name, "addr", "add", f"{node}/24", "dev", self.far)
         ip("-n", self.name, "link", "set", self.far, "up")
         ip("-n", self.name, "link", "set", "lo", "up")
-        if profile:
-            self._limit(["tc"], self.near, profile.downlink_bit_s, profile.latency_s)
-            within = ["ip", "netns", "exec", self.name, "tc"]
-            self._limit(within, self.far, profile.uplink_bit_s, profile.latency_s)
+        try:
+            if profile:
+                self._limit(["tc"], self.near, profile.downlink_bit_s, profile.latency_s)
+                within = ["ip", "netns", "exec", self.name, "tc"]
+                self._limit(within, self.far, profile.uplink_bit_s, profile.latency_s)
+        except BaseException:
+            self.close()
+            raise
 
     def _limit(self, command, device, rate_bit_s, latency_s):
-        limits = ["delay", f"{latency_s * 1000:g}ms", "rate", f"{rate_bit_s:g}bit"]
-        queue = ["qdisc", "add", "dev", device, "root", "netem", "limit", "100000", *limits]
-        subprocess.run([*command, *queue], check=True)
+        queue = [*command, "qdisc", "add", "dev", device, "root"]
+        rate = f"{rate_bit_s:.0f}bit"
+        netem = ["netem", "limit", "100000", "delay", f"{latency_s * 1000:g}ms", "rate", rate]
+        ended = subprocess.run([*queue, *netem], capture_output=True, check=False)
+        self.has_delay = ended.returncode == 0
+        if not self.has_delay:
+            burst = max(5000, rate_bit_s / 8 / 100)  # bytes of 10 ms
+            tbf = ["tbf", "rate", rate, "burst", f"{burst:.0f}", "limit", "200000"]
+            subprocess.run([*queue, *tbf], check=True, capture_output=True, text=True)
 
     def sample(self):
         """Note the time and the bytes that came up and went down."""
@@ -84,6 +105,29 @@ def transfers(samples, column, at_least):
     if start is not None:
         found.append((start, last, total))
     return [burst for burst in found if burst[2] >= at_least]
+
+
+def transfer_seconds(samples, rows, way, profile, delay_s):
+    """Return for each training message of a node what was measured, and what the model says.
+
+    A node's messages are the last bursts of their direction, one a round; what is larger and comes
+    before them is the app bundle.
+    """
+    rows = sorted(rows, key=lambda row: row.round)
+    rate = profile.uplink_bit_s if way == "up" else profile.downlink_bit_s
+    smallest = min(row.payload_bits for row in rows) // 8
+    column = ("up", "down").index(way)
+    bursts = transfers(samples, column, smallest)[-len(rows) :]
+    return [
+        {
+            "round": row.round,
+            "payload_bytes": row.payload_bits // 8,
+            "model_s": round(row.payload_bits / rate + delay_s, 3),
+            "measured_s": round(last - first, 3),
+            "burst_bytes": total,
+        }
+        for row, (first, last, total) in zip(rows, bursts, strict=True)
+    ]
 
 
 def measure(scheme, args, folder):
@@ -112,14 +156,14 @@ def measure(scheme, args, folder):
         sampler = threading.Thread(target=_sample, args=(links, stop))
         sampler.start()
         try:
-            time.sleep(30)
+            time.sleep(args.idle_s)
             idle = [_per_second(link.samples) for link in links]
             status, details = deployment.wait(deployment.submit(folder / "app"), 1500, poll_s=5)
         finally:
             stop.set()
             sampler.join()
     assert status == "finished:completed", details
-    return _result(RunFolder.open(out), links, idle)
+    return _result(RunFolder.open(out), links, idle, profile)
 
 
 def _sample(links, stop):
@@ -133,9 +177,10 @@ def _per_second(samples):
     return [(samples[-1][way] - samples[0][way]) / seconds for way in (1, 2)]
 
 
-def _result(folder, links, idle):
+def _result(folder, links, idle, profile):
     rows = folder.ledger().rows
     result = {"wall_s": [round(r.wall_s, 2) for r in folder.rounds()]}
+    result["has_delay"] = links[0].has_delay
     for way, column in (("up", 1), ("down", 2)):
         kept = [row for row in rows if row.direction == way and row.kind == "train"]
         sizes = sorted({row.payload_bits // 8 for row in kept})
@@ -155,6 +200,14 @@ def _result(folder, links, idle):
             "message_bytes": sizes,
             "bursts": bursts,
         }
+        if profile:
+            delay_s = profile.latency_s if links[0].has_delay else 0.0
+            result[way]["seconds"] = {
+                number: transfer_seconds(
+                    link.samples, [r for r in kept if r.client_id == number], way, profile, delay_s
+                )
+                for number, link in enumerate(links)
+            }
     return result
 
 
@@ -163,9 +216,12 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--profile", choices=PROFILES)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--idle-s", type=float, default=30.0)
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--schemes", nargs="+", default=list(SCHEMES))
     args = parser.parse_args()
+    if (reason := why_not()) is not None:
+        raise SystemExit(f"skipped: {reason}")
     results = {"profile": args.profile}
     for scheme in args.schemes:
         with tempfile.TemporaryDirectory(prefix="fedsbc-network-") as folder:
