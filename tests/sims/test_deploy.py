@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -90,19 +91,6 @@ def test_deploy_local_gives_the_weights_and_the_ledger_of_a_simulation(tmp_path)
     check_same(folder, simulated)
 
 
-def test_private_keys_are_nowhere_but_in_their_files(deployment):
-    keys = [p for p in deployment.keys.iterdir() if p.suffix not in (".pem", ".pub")]
-    assert len(keys) == NUM_NODES + 1
-    secrets = [key.read_text().splitlines()[2].encode() for key in keys]
-    for key in keys:
-        assert key.stat().st_mode & 0o077 == 0
-    for path in deployment.folder.rglob("*"):
-        if path.is_file() and path not in keys:
-            content = path.read_bytes()
-            assert b"PRIVATE KEY" not in content or path.suffix == ".py", path
-            assert not any(secret in content for secret in secrets), path
-
-
 def test_an_unregistered_key_is_refused(deployment):
     stranger = deployment.add_node("stranger", {"partition-id": 0}, register=False)
     deployment.start_node(stranger.name)
@@ -127,9 +115,9 @@ def test_nodes_that_are_killed_and_restarted_lose_nothing(deployment):
     """Node 1 is stopped and started again at once; node 2 is killed in the middle of a round."""
     forget_deltas(deployment)
     config = config_of("rounds=6", "debug.keep_payloads=true", "failures.client_timeout_s=60",
-                       "failures.abort_after=6")  # fmt: skip
+                       "failures.abort_after=6", "final_sync=true")  # fmt: skip
     run_id, out = submit(deployment, "restarts", config)
-    wait_for(lambda: num_rounds(out) >= 1, 150)
+    wait_for(lambda: num_rounds(out) >= 1 and is_at_work(deployment, "node-2"), 150)
     deployment.processes.kill("node-2")
     deployment.processes.stop("node-1")
     deployment.restart_node("node-1", within_s=60)
@@ -138,8 +126,7 @@ def test_nodes_that_are_killed_and_restarted_lose_nothing(deployment):
     folder = RunFolder.open(out)
     assert len(folder.rounds()) == 6
     assert folder.summary().failures >= 1
-    for client_id in range(NUM_NODES):
-        check_mass(deployment.folder, out, client_id, layout_of(config))
+    check_nodes(deployment, folder, layout_of(config))
 
 
 def test_a_server_that_is_killed_and_restarted_goes_on_with_the_run(deployment):
@@ -158,11 +145,7 @@ def test_a_server_that_is_killed_and_restarted_goes_on_with_the_run(deployment):
     assert [record.round for record in folder.rounds()] == [1, 2, 3, 4, 5]
     assert [record.participants for record in folder.rounds()] == [NUM_NODES] * 5
     check_same(folder, play(config, LocalGrid(config, deployment.folder / "simulated-server")))
-    layout = layout_of(config)
-    for client_id in range(NUM_NODES):
-        state = newest_state(deployment.folder, client_id)
-        assert state.arrays["base"].tobytes() == flat_model(folder, layout).tobytes()
-        check_mass(deployment.folder, out, client_id, layout)
+    check_nodes(deployment, folder, layout_of(config))
 
 
 def test_the_run_goes_on_without_a_node_that_is_hostile(deployment):
@@ -190,6 +173,30 @@ def test_a_node_that_joins_again_after_a_kill_takes_part_in_the_next_run(deploym
     assert RunFolder.open(out).rounds()[0].participants == NUM_NODES
 
 
+def test_private_keys_are_nowhere_but_in_their_files(deployment):
+    """Not in a run folder, a log, Flower's home and database, a node's state, or the bundle."""
+    run_id, out = submit(deployment, "keys", config_of("rounds=1", "debug.keep_payloads=true"))
+    assert deployment.wait(run_id, RUN_WITHIN_S)[0] == "finished:completed"
+    assert (out / "payloads").is_dir()
+    built = deployment.processes.run(
+        ["flwr", "build", "--app", f"{deployment.folder}/app-keys"], 60
+    )
+    assert built.returncode == 0, built.stderr
+    (bundle,) = (deployment.folder / "work").glob("*.fab")
+    with zipfile.ZipFile(bundle) as files:
+        files.extractall(deployment.folder / "bundle")
+    keys = [p for p in deployment.keys.iterdir() if p.suffix not in (".pem", ".pub")]
+    assert len(keys) >= NUM_NODES + 1
+    secrets = [line for key in keys for line in key.read_bytes().splitlines()[1:-1]]
+    for key in keys:
+        assert key.stat().st_mode & 0o077 == 0
+    for path in deployment.folder.rglob("*"):
+        if path.is_file() and path not in keys:
+            content = path.read_bytes()
+            assert b"PRIVATE KEY" not in content or path.suffix == ".py", path
+            assert not any(secret in content for secret in secrets if len(secret) > 60), path
+
+
 def forget_deltas(deployment):
     for path in (deployment.folder / "deltas").iterdir():
         path.unlink()
@@ -206,6 +213,20 @@ def server_apps(deployment):
         pid for pid in deployment.processes.left_over()
         if b"flwr-serverapp" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]  # fmt: skip
+
+
+def is_at_work(deployment, name):
+    """Whether a node has a request to train that it has not answered yet."""
+    log = deployment.processes.log(name)
+    return log.count("Receiving: train message") > log.count("Sending: train message")
+
+
+def check_nodes(deployment, folder, layout):
+    """Check that every node has the server's weights, and that nothing is lost or double."""
+    weights = flat_model(folder, layout).tobytes()
+    for client_id in range(NUM_NODES):
+        assert newest_state(deployment.folder, client_id).arrays["base"].tobytes() == weights
+        check_mass(deployment.folder, folder.path, client_id, layout)
 
 
 def check_same(folder, simulated):
