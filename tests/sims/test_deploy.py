@@ -4,31 +4,38 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fedsbc.layout import Layout
-from fedsbc.payload import decode
 from fedsbc.run_folder import RunFolder
-from fedsbc.state_files import FileHome, Slot
 from sims.deploy.app_folder import write_app
 from sims.deploy.certificates import make_certificates
 from sims.deploy.data import write_device_files
 from sims.deploy.deployment import Deployment
 from sims.deploy.local import node_config
-from sims.deploy.processes import MARK
-from tests.experiments import SMALL, initial, play, small
+from tests.deployments import (
+    NUM_NODES,
+    RUN_WITHIN_S,
+    check_nodes,
+    check_same,
+    forget_deltas,
+    is_at_work,
+    layout_of,
+    num_rounds,
+    server_apps,
+    started_in,
+    submit,
+    wait_for,
+)
+from tests.experiments import SMALL, play, small
 from tests.hostile import ATTACKS, IN_TURN, make_hostile
 from tests.hostile import CLIENT as HOSTILE
 from tests.local_grid import LocalGrid
 
 ROOT = Path(__file__).parents[2]
-NUM_NODES = 3
-RUN_WITHIN_S = 500.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # real deployments: minutes
 
@@ -55,21 +62,6 @@ def deployment(tmp_path_factory):
     assert made.processes.left_over() == []
 
 
-def submit(deployment, name, config):
-    """Start a run; return its Flower run id and where its folder will be."""
-    app, out = deployment.folder / f"app-{name}", deployment.folder / f"run-{name}"
-    write_app(app, config, out)
-    return deployment.submit(app), out
-
-
-def wait_for(condition, timeout_s=RUN_WITHIN_S):
-    deadline = time.monotonic() + timeout_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
-    return found
-
-
 def test_deploy_local_gives_the_weights_and_the_ledger_of_a_simulation(tmp_path):
     """SBC up, STC down, five rounds; nothing stays but the run folder."""
     overrides = ["rounds=5", "upstream.name=sbc", "downstream.name=stc", "downstream.density=0.05"]
@@ -82,7 +74,7 @@ def test_deploy_local_gives_the_weights_and_the_ledger_of_a_simulation(tmp_path)
     )
     assert ended.returncode == 0, ended.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert _started_in(tmp_path) == []
+    assert started_in(tmp_path) == []
     config = small(f"clients.count={NUM_NODES}", "engine.kind=deploy", *overrides)
     simulated = play(config, LocalGrid(config, tmp_path / "simulated"))
     folder = RunFolder.open(tmp_path / "out")
@@ -197,76 +189,6 @@ def test_private_keys_are_nowhere_but_in_their_files(deployment):
             assert not any(secret in content for secret in secrets if len(secret) > 60), path
 
 
-def forget_deltas(deployment):
-    for path in (deployment.folder / "deltas").iterdir():
-        path.unlink()
-
-
-def num_rounds(out):
-    rounds = out / "rounds.jsonl"
-    return len(rounds.read_text().splitlines()) if rounds.exists() else 0
-
-
-def server_apps(deployment):
-    """Return the ServerApp processes of a deployment."""
-    return [
-        pid for pid in deployment.processes.left_over()
-        if b"flwr-serverapp" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]  # fmt: skip
-
-
-def is_at_work(deployment, name):
-    """Whether a node has a request to train that it has not answered yet."""
-    log = deployment.processes.log(name)
-    return log.count("Receiving: train message") > log.count("Sending: train message")
-
-
-def check_nodes(deployment, folder, layout):
-    """Check that every node has the server's weights, and that nothing is lost or double."""
-    weights = flat_model(folder, layout).tobytes()
-    for client_id in range(NUM_NODES):
-        assert newest_state(deployment.folder, client_id).arrays["base"].tobytes() == weights
-        check_mass(deployment.folder, folder.path, client_id, layout)
-
-
-def check_same(folder, simulated):
-    assert folder.summary().model_sha256 == simulated.outcome.server.model_hash()
-    ledgers = (folder.ledger().rows, simulated.outcome.ledger.rows)
-    assert sorted(ledgers[0], key=repr) == sorted(ledgers[1], key=repr)
-
-
-def layout_of(config):
-    _, tensors = initial(config)
-    return Layout.of((name, array.shape) for name, array in tensors.items())
-
-
-def flat_model(folder, layout):
-    tensors = folder.model()
-    return np.concatenate([tensors[spec.name].reshape(-1) for spec in layout.tensors])
-
-
-def newest_state(folder, client_id):
-    states = folder / "data" / f"client-{client_id:05d}"
-    headers = [Slot(path).header() for path in states.iterdir()]
-    newest = max((h for h in headers if h), key=lambda header: header["round"])
-    return FileHome(states, newest["run_id"], client_id).load(10**6)
-
-
-def check_mass(folder, out, client_id, layout):
-    """Used updates and what the node keeps add up to its changes."""
-    total, used = np.zeros(layout.size), np.zeros(layout.size)
-    for path in (folder / "deltas").glob(f"delta-{client_id:05d}-*.npy"):
-        total += np.load(path)
-    for path in (out / "payloads").glob(f"*-up-{client_id:05d}.fedsbc"):
-        used += decode(path.read_bytes(), layout).to_dense()
-    state = newest_state(folder, client_id)
-    kept = state.arrays["residual"].astype(np.float64)
-    is_used = list((out / "payloads").glob(f"round-{state.round:06d}-up-{client_id:05d}.fedsbc"))
-    if "pending" in state.arrays and not is_used:
-        kept += decode(state.arrays["pending"].tobytes(), layout).to_dense()
-    np.testing.assert_allclose(used + kept, total, rtol=0, atol=1e-5 * abs(total).max())
-
-
 def test_ctrl_c_stops_everything_that_was_started(tmp_path):
     command = [sys.executable, "-m", "sims.cli", "deploy", "local", "--nodes", "2"]
     command += ["--config", str(ROOT / "tests" / "small.yaml"), "--out", str(tmp_path / "out")]
@@ -284,17 +206,4 @@ def test_ctrl_c_stops_everything_that_was_started(tmp_path):
     assert process.returncode == 130
     assert said.strip().splitlines()[-1] == "fedsbc: interrupted"
     assert list(tmp_path.glob("fedsbc-deploy-*")) == []
-    assert _started_in(tmp_path) == []
-
-
-def _started_in(folder):
-    """Return the ids of processes that carry our mark and work in a folder."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            is_ours = MARK.encode() in (entry / "environ").read_bytes()
-            if is_ours and str(folder) in os.readlink(entry / "cwd"):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
+    assert started_in(tmp_path) == []
