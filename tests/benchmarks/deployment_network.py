@@ -92,8 +92,12 @@ class Link:
         ip("netns", "del", self.name)
 
 
+ACKNOWLEDGES = 5
+"""A burst with so many times its bytes in the other direction only acknowledges those."""
+
+
 def transfers(samples, column, at_least):
-    """Return (first, last, bytes) of each burst of one direction."""
+    """Return (first, last, bytes) of each burst of one direction, without mere acknowledgements."""
     found, start, last, total = [], None, None, 0
     for (t0, *before), (t1, *after) in pairwise(samples):
         moved = after[column] - before[column]
@@ -104,7 +108,18 @@ def transfers(samples, column, at_least):
             start, total = None, 0
     if start is not None:
         found.append((start, last, total))
-    return [burst for burst in found if burst[2] >= at_least]
+    return [
+        burst
+        for burst in found
+        if burst[2] >= at_least
+        and bytes_between(samples, 1 - column, *burst[:2]) < ACKNOWLEDGES * burst[2]
+    ]
+
+
+def bytes_between(samples, column, first, last):
+    """Return the bytes of one direction between two of the times that were noted."""
+    counts = [each[1 + column] for each in samples if first <= each[0] <= last]
+    return counts[-1] - counts[0]
 
 
 def transfer_seconds(samples, rows, way, profile, delay_s):
