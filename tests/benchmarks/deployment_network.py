@@ -1,6 +1,6 @@
 """What a deployment really transfers: bytes on the interfaces against the ledger, and seconds.
 
-    python -m tests.benchmarks.deployment_network [--profile 4g] [--rounds 3] OUT
+    python -m tests.benchmarks.deployment_network [--profile 4g] [--scheme sbc] [--rounds 3] OUT
 
 Three SuperNodes run in network namespaces of their own, each on a link of its own to the SuperLink;
 `tc` limits the links where a profile is given: netem to the profile's rates and latency, or, in a
@@ -233,12 +233,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--idle-s", type=float, default=30.0)
     parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--schemes", nargs="+", default=list(SCHEMES))
+    parser.add_argument("--scheme", choices=SCHEMES, help="default: all")
     args = parser.parse_args()
     if (reason := why_not()) is not None:
         raise SystemExit(f"skipped: {reason}")
     results = {"profile": args.profile}
-    for scheme in args.schemes:
+    for scheme in [args.scheme] if args.scheme else SCHEMES:
         with tempfile.TemporaryDirectory(prefix="fedsbc-network-") as folder:
             results[scheme] = measure(scheme, args, Path(folder))
         args.out.write_text(json.dumps(results, indent=1))
