@@ -27,7 +27,7 @@ from sims.deploy.local import node_config
 
 ROOT = Path(__file__).parents[2]
 NUM_NODES = 3
-SAMPLE_S = 0.02
+SAMPLE_S = 0.01
 QUIET_S = 1.0
 """A transfer ends where nothing more than `QUIET_BYTES` follows for so long."""
 QUIET_BYTES = 3000
@@ -116,6 +116,22 @@ def transfers(samples, column, at_least):
     ]
 
 
+MOST = 0.98
+"""Of a burst's bytes: the payload. The rest are the small requests before and after it."""
+
+
+def seconds_of_most(samples, column, first, last, total):
+    """Return the length of the shortest time in which most of a burst's bytes went."""
+    within = [(each[0], each[1 + column]) for each in samples if first <= each[0] <= last]
+    shortest, start = last - first, 0
+    for end, (time_s, count) in enumerate(within):
+        while start < end and count - within[start + 1][1] >= MOST * total:
+            start += 1
+        if count - within[start][1] >= MOST * total:
+            shortest = min(shortest, time_s - within[start][0])
+    return shortest
+
+
 def bytes_between(samples, column, first, last):
     """Return the bytes of one direction between two of the times that were noted."""
     counts = [each[1 + column] for each in samples if first <= each[0] <= last]
@@ -138,7 +154,8 @@ def transfer_seconds(samples, rows, way, profile, delay_s):
             "round": row.round,
             "payload_bytes": row.payload_bits // 8,
             "model_s": round(row.payload_bits / rate + delay_s, 3),
-            "measured_s": round(last - first, 3),
+            "measured_s": round(seconds_of_most(samples, column, first, last, total), 3),
+            "burst_s": round(last - first, 3),
             "burst_bytes": total,
         }
         for row, (first, last, total) in zip(rows, bursts, strict=True)
