@@ -63,8 +63,9 @@ def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
     """
     if config.engine.kind != "ray":
         raise ConfigError(
-            f"engine.kind: {config.engine.kind!r} is not started by `fedsbc run`; "
-            "use `flwr run .` for Flower's own runtime"
+            f"engine.kind: {config.engine.kind!r} is not started by `fedsbc run` or `resume`; use "
+            "`flwr run .` for Flower's own runtime, `fedsbc deploy` for devices, and `resume` in "
+            "the run config to go on with a run on devices (docs/deployment.md)"
         )
     num_actors = fit_actors(config, this_machine(config))
     data_set = data.load(config.data)
@@ -147,7 +148,7 @@ def _serve(
     identify_server()
     run_config: NodeConfig = {"experiment": to_json(config), "out": str(out)}
     if generation is not None:
-        run_config["resume"] = str(generation)
+        run_config["generation"] = str(generation)
     node_config: dict[str, Any] = {
         "partition-file": str(scratch / "partition.npy"),
         "data-dir": str(scratch),
