@@ -39,11 +39,12 @@ def main(grid: Grid, context: Context) -> None:
     torch.set_num_threads(1)  # the model's figures must not depend on the number of cores
     out = out_folder(config, str(context.run_config.get("out") or ""))
     generation = str(context.run_config.get("resume") or "")
-    if generation:
-        folder, resumed = RunFolder.open(out), read_snapshot(Path(generation))
-        folder.cut_back(to_yaml(config), resumed.records)
+    resumed = read_snapshot(Path(generation)) if generation else None
+    if resumed is not None or context.run_config.get("again"):
+        folder = RunFolder.open(out)
+        folder.cut_back(to_yaml(config), resumed.records if resumed else [])
     else:
-        folder, resumed = RunFolder.create(out, to_yaml(config)), None
+        folder = RunFolder.create(out, to_yaml(config))
     folder.write_environment()
     run(grid, config, folder, resumed)
 

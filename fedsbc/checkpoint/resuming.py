@@ -70,7 +70,7 @@ def plan_resume(folder: RunFolder, rounds: int | None = None, *, force: bool = F
             f"{path}: nothing to resume: no checkpoint was saved (checkpoint.every: "
             f"{config.checkpoint.every or 'null'}); remove the folder and run it again: fedsbc run"
         )
-    generation, notes = _newest_whole(found)
+    generation, notes = newest_whole(found)
     if generation.round > config.rounds or _has_ended(folder, config):
         raise RunError(
             f"{path}: nothing to resume: {generation.round} of {config.rounds} rounds are done; "
@@ -98,8 +98,15 @@ def _has_ended(folder: RunFolder, config: Config) -> bool:
     return summary.completed and summary.rounds >= config.rounds
 
 
-def _newest_whole(found: list[Generation]) -> tuple[Generation, tuple[str, ...]]:
-    """Return the newest generation that is whole, and a note where it is not the newest of all."""
+def newest_whole(found: list[Generation]) -> tuple[Generation, tuple[str, ...]]:
+    """Return the newest generation that is whole, and notes where it is not the newest of all.
+
+    Args:
+        found: generations, newest first; at least one.
+
+    Raises:
+        RunError: every one is damaged.
+    """
     damages: list[str] = []
     for generation in found:
         damage = generation.damage()
