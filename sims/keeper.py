@@ -24,6 +24,9 @@ from .counter import STARTING, Counter
 PREFIX = "fedsbc-node-"
 """Of the folders in the temporary folder of a node."""
 
+STATES = "states-"
+"""Begins the name of the folder of states, weights and counters."""
+
 STALE_S = 600.0
 """Age of a folder without a keeper at which it is one that nobody comes back to."""
 
@@ -49,13 +52,13 @@ class Keeper:
         return {**environment.describe(), "root": str(self.root)}
 
     def begin(self, name: str) -> str:
-        """Start with no states and no weights, in a folder of that name; return its path.
+        """Start with no states and no weights, in a folder named after it; return its path.
 
         A fresh name each time: an actor that outlives its part of the run must not write here.
         """
-        if self.states != self.root:
-            shutil.rmtree(self.states, ignore_errors=True)
-        self.states = self.root / name
+        for earlier in self.root.glob(f"{STATES}*"):
+            shutil.rmtree(earlier, ignore_errors=True)
+        self.states = self.root / f"{STATES}{name}"
         self.states.mkdir(exist_ok=True)
         self._shared = SharedWeights(self.states)
         return str(self.states)
@@ -107,7 +110,7 @@ class Keeper:
 
     def progress(self, names: Sequence[str]) -> Mapping[str, int]:
         """Return the counters of actors by name; one that starts has none yet."""
-        paths = {name: self.root / name for name in names}
+        paths = {name: self.states / name for name in names}
         return {n: Counter(p).value if p.exists() else STARTING for n, p in paths.items()}
 
     def close(self) -> None:

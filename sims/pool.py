@@ -15,7 +15,7 @@ from typing import Any
 import ray
 from flwr.app import Message
 
-from fedsbc.errors import RunError
+from fedsbc.errors import RunError, StatesLost
 
 from .counter import STARTING
 from .sites import Progress
@@ -199,6 +199,8 @@ class ActorPool:
         """Kill the actors; those of an engine that is gone are gone too."""
         try:
             self._check_engine(False)
+        except StatesLost:
+            pass  # the other nodes' are still there
         except RunError:
             return
         for slot in self._slots:

@@ -77,3 +77,10 @@ def _ancestry(pid: int, parents: dict[int, int]) -> Iterator[int]:
     while pid in parents:
         yield pid
         pid = parents[pid]
+
+
+def free_resources() -> dict[str, dict[str, float]]:
+    """Return what nobody holds on each node of the cluster, by Ray's id of the node."""
+    state: Any = ray._private.state
+    free: dict[str, dict[str, float]] = state.available_resources_per_node()
+    return free

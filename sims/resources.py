@@ -1,4 +1,4 @@
-"""How many actors fit on which machine, with the arithmetic shown, and on which device they train."""
+"""How many actors fit where, with the arithmetic shown, and on which device they train."""
 
 import os
 from collections.abc import Sequence
@@ -67,9 +67,8 @@ def this_machine(config: Config) -> Machine:
     """Return what this machine has; GPUs are counted only where actors may use one."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     wants_gpu = config.engine.gpus_per_actor and config.engine.device != "cpu"
-    num_gpus, gpu_bytes = _gpus() if wants_gpu else (0, 0)  # torch takes a second to load
-    cores = len(os.sched_getaffinity(0))
-    return Machine(cores, _less(memory, CGROUP_LIMIT), num_gpus, gpu_bytes)
+    num_gpus = _num_gpus() if wants_gpu else 0  # torch takes a second to load
+    return Machine(len(os.sched_getaffinity(0)), _less(memory, CGROUP_LIMIT), num_gpus)
 
 
 def _less(memory_bytes: int, limit: Path) -> int:
@@ -80,14 +79,10 @@ def _less(memory_bytes: int, limit: Path) -> int:
         return memory_bytes
 
 
-def _gpus() -> tuple[int, int]:
-    """Return the number of CUDA devices and the bytes of the smallest."""
+def _num_gpus() -> int:
     import torch
 
-    if not torch.cuda.is_available():
-        return 0, 0
-    count = torch.cuda.device_count()
-    return count, min(torch.cuda.get_device_properties(i).total_memory for i in range(count))
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def device_of(config: Config, machines: Sequence[Machine]) -> Device:
@@ -130,8 +125,9 @@ def limits(config: Config, machine: Machine, device: Device) -> list[Limit]:
             have = TRAINING_SHARE * machine.gpu_bytes / 2**30
             need = machine.client_gpu_bytes / 2**30
             on_all = _whole(have / need) * _whole(gpus)
-            found.append(Limit(f"GiB of memory on each GPU ({gpus:g})", have, need, "measured",
-                               on_all))
+            found.append(
+                Limit(f"GiB of memory on each GPU ({gpus:g})", have, need, "measured", on_all)
+            )
     return found
 
 
@@ -139,17 +135,26 @@ def _whole(quotient: float) -> int:
     return int(quotient + 1e-9)
 
 
-def fit_actors(config: Config, machines: Sequence[Machine], device: Device) -> list[int]:
+def fit_actors(
+    config: Config, machines: Sequence[Machine], device: Device, *, at_most: bool = False
+) -> list[int]:
     """Return the number of actors to start on each machine.
 
     `auto` takes as many as fit, at most one per client of a round. Each actor trains on one
     torch thread.
 
+    Args:
+        config: the experiment.
+        machines: at least one.
+        device: what its actors train on.
+        at_most: if more are asked for than fit, take what fits.
+
     Raises:
         ConfigError: more are asked for than fit; the message shows the arithmetic.
     """
     tightest = [min(limits(config, m, device), key=lambda limit: limit.fits) for m in machines]
-    fits, asked = [limit.fits for limit in tightest], config.engine.actors
+    fits = [limit.fits for limit in tightest]
+    asked = config.engine.actors
     if asked == "auto":
         if not sum(fits):
             limit, where = tightest[0], machines[0].name
@@ -158,6 +163,8 @@ def fit_actors(config: Config, machines: Sequence[Machine], device: Device) -> l
                 f"{limit.each:g}"
             )
         return share_out(min(sum(fits), config.cohort_size), fits)
+    if at_most and sum(fits):
+        asked = min(asked, sum(fits))
     if asked > sum(fits):
         terms = [
             f"{limit.have:g} {limit.what} {machine.name} / {limit.each:g} each ({limit.key}) = "

@@ -70,7 +70,7 @@ class Site(ABC):
             "data-dir": str(self.root),
             "state-dir": str(self.states),
         }
-        return self.progress(name), self._make_actor(node_config, self.root / name)
+        return self.progress(name), self._make_actor(node_config, self.states / name)
 
 
 class LocalSite(Site):
@@ -90,7 +90,7 @@ class LocalSite(Site):
 
     def progress(self, name: str) -> Progress:
         """Return the mapped counter."""
-        return Counter(self.root / name, STARTING)
+        return Counter(self.states / name, STARTING)
 
 
 class RemoteSite(Site):

@@ -124,8 +124,9 @@ def _states(
     if gather is not None:
         files = previous.files(snapshot.run_id) if previous else {}
         known = {_client_of(n): e["round"] for n, e in files.items() if "round" in e}
-        folders += gather(snapshot.run_id, before_round, known)
-        folders += [previous.path / "clients"] if previous else []
+        gathered = gather(snapshot.run_id, before_round, known)
+        folders += gathered
+        folders += [previous.path / "clients"] if gathered and previous else []
     return newest_states(folders, snapshot.run_id, before_round)
 
 

@@ -180,7 +180,7 @@ def test_a_job_goes_to_an_actor_of_its_site(engine, tmp_path):
         made = engine.seat(tmp_path, site)
 
         def start():
-            counter, actor = made.start()
+            counter, _ = made.start()
 
             def remote(batch):
                 ref = call(counter, batch)
