@@ -96,9 +96,11 @@ def nodes_of_cluster() -> list[Node]:
     A GPU's memory is not known to Ray: see `measured`.
     """
     here = ray.get_runtime_context().get_node_id()
-    free = ray_private.free_resources()
+    free, living = ray_private.free_resources(), _living()
     found = []
-    for node_id, address in _living().items():
+    for node_id, address in living.items():
+        if list(living.values()).count(address) > 1:  # several nodes on one machine
+            address = f"{address}/{node_id[:6]}"
         have = free.get(node_id, {})
         memory, gpus = int(have.get("memory", 0)), have.get("GPU", 0.0)
         machine = Machine(have.get("CPU", 0.0), memory, gpus, name=f"on {address}")

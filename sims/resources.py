@@ -205,7 +205,7 @@ def describe_fit(
             for limit in limits(config, machines[0], device)
         ]
     else:
-        parts = [f"{n} on {m.name}" for n, m in zip(actors, machines, strict=True)][:MAX_SHOWN]
+        parts = [f"{n} {m.name}" for n, m in zip(actors, machines, strict=True)][:MAX_SHOWN]
         parts += [f"{len(machines)} nodes"] * (len(machines) > MAX_SHOWN)
     parts.append(f"{config.cohort_size} clients a round")
     on = "on GPUs" if device == "cuda" else "on CPUs"
