@@ -71,13 +71,13 @@ def joined(address: str, variables: Mapping[str, str]) -> Iterator[None]:
     with signals.kept():
         try:
             ray.init(
-                address=address,
+                address=ray_private.answering_address(address),
                 namespace=f"fedsbc-{secrets.token_hex(4)}",
                 runtime_env={"env_vars": dict(variables)},
                 configure_logging=False,
                 log_to_driver=False,
             )
-        except (ConnectionError, RuntimeError, ValueError, AssertionError) as error:
+        except (OSError, RuntimeError, ValueError, AssertionError) as error:
             reason = " ".join(str(error).split())
             raise ConfigError(
                 f"engine.address: {address}: no Ray cluster can be joined from this machine "
