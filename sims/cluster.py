@@ -98,8 +98,9 @@ def nodes_of_cluster() -> list[Node]:
     here = ray.get_runtime_context().get_node_id()
     free, living = ray_private.free_resources(), _living()
     found = []
-    for node_id, address in living.items():
-        if list(living.values()).count(address) > 1:  # several nodes on one machine
+    addresses = [address for address, _ in living.values()]
+    for node_id, (address, _) in living.items():
+        if addresses.count(address) > 1:  # several nodes on one machine
             address = f"{address}/{node_id[:6]}"
         have = free.get(node_id, {})
         memory, gpus = int(have.get("memory", 0)), have.get("GPU", 0.0)
@@ -111,14 +112,23 @@ def nodes_of_cluster() -> list[Node]:
     return found
 
 
-def _living() -> dict[str, str]:
-    """Return the addresses of the nodes that are alive, by Ray's id."""
+def _living() -> dict[str, tuple[str, int]]:
+    """Return address and port of the nodes that Ray takes for alive, by its id of the node."""
     nodes: Any = ray.nodes  # it has no types
-    return {each["NodeID"]: each["NodeManagerAddress"] for each in nodes() if each["Alive"]}
+    return {
+        each["NodeID"]: (each["NodeManagerAddress"], each["NodeManagerPort"])
+        for each in nodes()
+        if each["Alive"]
+    }
 
 
-def alive(nodes: Sequence[Node], address: str) -> list[Node]:
+def alive(nodes: Sequence[Node], address: str, *, doubtful: bool = True) -> list[Node]:
     """Return those of some nodes that are alive.
+
+    Args:
+        nodes: of the cluster.
+        address: of the cluster.
+        doubtful: there is a reason to ask the nodes themselves: Ray finds out many seconds later.
 
     Raises:
         RunError: the cluster is gone.
@@ -130,7 +140,10 @@ def alive(nodes: Sequence[Node], address: str) -> list[Node]:
             f"the Ray cluster at {address} does not answer any more ({error}); "
             "`fedsbc resume` goes on from the last checkpoint"
         ) from error
-    return [node for node in nodes if node.id in living]
+    left = [node for node in nodes if node.id in living]
+    if doubtful:
+        left = [n for n in left if n.is_local or ray_private.answers(*living[n.id])]
+    return left
 
 
 def measured(
@@ -250,7 +263,7 @@ class Watch:
         if not has_died and now - self._looked < LOOK_EVERY_S:
             return
         self._looked = now
-        left = alive(self._nodes, self._address)
+        left = alive(self._nodes, self._address, doubtful=has_died)
         if len(left) < len(self._nodes):
             names = ", ".join(node.name for node in self._nodes if node not in left)
             raise StatesLost(f"node {names} was lost, and the states of its clients with it")

@@ -240,7 +240,10 @@ class JoinedCluster(Engine):
             self._fleet = None
 
     def num_nodes_left(self) -> int:
-        """Return how many nodes are alive."""
+        """Look which nodes are alive, and return how many."""
+        from . import cluster
+
+        self._nodes = cluster.alive(self._nodes, self._address)
         return len(self._nodes)
 
 

@@ -9,7 +9,6 @@ import fcntl
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,6 @@ PREFIX = "fedsbc-node-"
 STATES = "states-"
 """Begins the name of the folder of states, weights and counters."""
 
-STALE_S = 600.0
-"""Age of a folder without a keeper at which it is one that nobody comes back to."""
-
 File = tuple[str, bytes]
 """A file's name and content."""
 
@@ -39,7 +35,7 @@ class Keeper:
 
     Args:
         root: the folder, which exists; None: one of the node's own, named after the run.
-        token: names that folder; the same token finds it again.
+        token: names that folder.
     """
 
     def __init__(self, root: Path | None = None, token: str = "") -> None:
@@ -119,15 +115,16 @@ class Keeper:
 
 
 def _own_folder(token: str) -> Path:
-    """Make this node's folder for a run, and remove those whose keeper is gone."""
+    """Make this node's folder for a run, and remove those whose keeper was killed."""
     place = Path(tempfile.gettempdir())
-    root = place / f"{PREFIX}{os.getuid()}-{token}"
-    root.mkdir(mode=0o700, exist_ok=True)
-    _lock(root)  # for as long as this process lives
-    for other in place.glob(f"{PREFIX}{os.getuid()}-*"):
-        with contextlib.suppress(OSError):
-            if other != root and time.time() - other.stat().st_mtime > STALE_S:
-                _remove_unlocked(other)
+    mine = f"{PREFIX}{os.getuid()}-"
+    hidden = place / f".{mine}{token}"
+    hidden.mkdir(mode=0o700)
+    _lock(hidden)  # for as long as this process lives, and before anybody else can find it
+    root = hidden.rename(place / f"{mine}{token}")
+    for other in place.glob(f"{mine}*"):
+        if other != root:
+            _remove_unlocked(other)
     return root
 
 

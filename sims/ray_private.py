@@ -96,8 +96,21 @@ def answering_address(address: str) -> str:
     services: Any = ray._private.services
     known: str = services.canonicalize_bootstrap_address_or_die(address)
     host, _, port = known.rpartition(":")
-    socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S).close()
+    _connect(host.strip("[]"), int(port))
     return known
+
+
+def _connect(host: str, port: int) -> None:
+    socket.create_connection((host, port), timeout=ANSWER_S).close()
+
+
+def answers(host: str, port: int) -> bool:
+    """Return whether anything answers there."""
+    try:
+        _connect(host, port)
+    except OSError:
+        return False
+    return True
 
 
 def free_resources() -> dict[str, dict[str, float]]:

@@ -27,26 +27,37 @@ class TwoNodes:
     """A head, on which drivers are, and one more node; one CPU each.
 
     Args:
-        folder: for Ray's files; a short path.
+        folder: for Ray's files, and those that runs keep on the nodes; a short path.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.was_killed = False
+        (folder / "ray").mkdir()  # Ray notes the address there
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.clusters", str(folder)],
             cwd=ROOT,
-            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", MARK: str(folder)},
+            env={
+                **os.environ,
+                "RAY_USAGE_STATS_ENABLED": "0",
+                "TMPDIR": str(folder),
+                MARK: str(folder),
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        told = json.loads(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        if not line:
+            self.stop()
+        told = json.loads(line)
         self.address, self.other_pid = told["address"], told["other_pid"]
 
     def kill_other(self) -> None:
         """Kill -9 the other node's raylet: Ray ends what was started there."""
         os.kill(self.other_pid, signal.SIGKILL)
+        self.was_killed = True
 
     def run(self, out: Path, *overrides: str) -> Command:
         """Start `fedsbc run` of the small experiment on the cluster."""
@@ -75,11 +86,6 @@ def two_nodes() -> Iterator[TwoNodes]:
             cluster.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def keepers_folders() -> list[Path]:
-    """Return the folders that runs keep on nodes of this machine."""
-    return list(Path(tempfile.gettempdir()).glob("fedsbc-node-*"))
 
 
 def wait_for_round(command: Command, out: Path, round: int) -> None:

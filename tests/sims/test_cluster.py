@@ -3,7 +3,7 @@
 import pytest
 
 from fedsbc.run_folder import RunFolder
-from tests.clusters import keepers_folders, two_nodes, wait_for_round
+from tests.clusters import two_nodes, wait_for_round
 from tests.experiments import play, small
 from tests.local_grid import LocalGrid
 from tests.processes import Command
@@ -14,10 +14,9 @@ LONGER = ("participation=0.5", "rounds=40", "clients.local_steps=20")
 
 @pytest.fixture
 def cluster():
-    before = keepers_folders()
     with two_nodes() as cluster:
         yield cluster
-    assert keepers_folders() == before
+        assert len(list(cluster.folder.glob("fedsbc-node-*"))) == cluster.was_killed
 
 
 def reference(*overrides):
