@@ -1,6 +1,8 @@
 """What a process builds once and uses for every client that it plays: model, trainer, data."""
 
 import functools
+import os
+import sys
 import threading
 from pathlib import Path
 
@@ -125,10 +127,13 @@ def _worker(
 def device_here(config: Config) -> str:
     """Return where a node trains that its engine tells nothing: on a GPU, if it sees one.
 
+    Under Flower's simulation it must hold a share of one too: Ray says so by a variable.
+
     Raises:
         ConfigError: `device: cuda` without one.
     """
-    has_gpu = config.engine.device != "cpu" and torch.cuda.is_available()
+    may_have = "ray" not in sys.modules or bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    has_gpu = config.engine.device != "cpu" and may_have and torch.cuda.is_available()
     if config.engine.device == "cuda" and not has_gpu:
         raise ConfigError(
             "engine.device: cuda, but this node sees no CUDA device; use engine.device: auto, "

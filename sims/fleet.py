@@ -157,7 +157,7 @@ class Fleet:
         """
         try:
             answers = [future.result() for future in waiting]
-        except ray.exceptions.RayActorError as error:
+        except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
             self.check(True)
             raise StatesLost(f"a node's keeper has died ({_last_line(error)})") from error
         finally:

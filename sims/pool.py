@@ -153,7 +153,7 @@ class ActorPool:
             ref, job = slot.calls[0]
             try:
                 replies = ray.get(ref)
-            except ray.exceptions.RayActorError as error:
+            except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
                 self._check_engine(True)
                 return done + self._replace(slot, f"an actor died: {_last_line(error)}")
             except ray.exceptions.RayTaskError as error:

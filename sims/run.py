@@ -83,26 +83,32 @@ def _play(
             fleet.begin(str(attempt), generation)
             _serve(config, fleet, run_config, prepared)
         except StatesLost as lost:
-            if not (out / "config.yaml").exists():
-                raise
-            generation = _go_back(out, lost, engine)
-            run_config |= {"resume": str(generation or ""), "again": True}
+            if (out / "config.yaml").exists():  # otherwise it was lost before the run began
+                generation = _last_checkpoint(out)
+                run_config |= {"resume": str(generation or ""), "again": True}
+            _say_where(lost, generation, engine.num_nodes_left())
         else:
             break
     return RunFolder.open(out).summary()
 
 
-def _go_back(out: Path, lost: StatesLost, engine: Engine) -> Path | None:
-    """Return the checkpoint to go on from, None for the beginning, and say so in one line."""
+def _last_checkpoint(out: Path) -> Path | None:
+    """Return the checkpoint to go back to, None for the beginning.
+
+    Raises:
+        RunError: there are some, all damaged.
+    """
     found = generations(out / "checkpoint")
-    generation = newest_whole(found)[0] if found else None
-    where = "to the beginning (there is no checkpoint)"
+    return newest_whole(found)[0].path if found else None
+
+
+def _say_where(lost: StatesLost, generation: Path | None, num_nodes: int) -> None:
+    """Say in one line what happened and where the run goes on."""
+    where = "the beginning (there is no checkpoint)"
     if generation is not None:
-        where = f"to the checkpoint of round {generation.round}"
-    left = engine.num_nodes_left()
-    nodes = "1 node that is" if left == 1 else f"{left} nodes that are"
-    print(f"{lost}: going back {where}, on the {nodes} left", file=sys.stderr, flush=True)
-    return generation.path if generation else None
+        where = f"the checkpoint of round {int(generation.name.partition('-')[2])}"
+    nodes = "1 node that is" if num_nodes == 1 else f"{num_nodes} nodes that are"
+    print(f"{lost}: going back to {where}, on the {nodes} left", file=sys.stderr, flush=True)
 
 
 def _serve(
