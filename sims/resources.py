@@ -154,18 +154,18 @@ def fit_actors(
     """
     tightest = [min(limits(config, m, device), key=lambda limit: limit.fits) for m in machines]
     fits = [limit.fits for limit in tightest]
-    asked = config.engine.actors
-    if asked == "auto":
-        if not sum(fits):
+    total, asked = sum(fits), config.engine.actors
+    if isinstance(asked, str):
+        if not total:
             limit, where = tightest[0], machines[0].name
             raise ConfigError(
                 f"engine: not one actor fits: {limit.have:g} {limit.what} {where}, {limit.key}: "
                 f"{limit.each:g}"
             )
-        return share_out(min(sum(fits), config.cohort_size), fits)
-    if at_most and sum(fits):
-        asked = min(asked, sum(fits))
-    if asked > sum(fits):
+        return share_out(min(total, config.cohort_size), fits)
+    if at_most and total:
+        asked = min(asked, total)
+    if asked > total:
         terms = [
             f"{limit.have:g} {limit.what} {machine.name} / {limit.each:g} each ({limit.key}) = "
             f"{limit.fits}"
@@ -174,7 +174,7 @@ def fit_actors(
         more = f"; and {len(terms) - MAX_SHOWN} nodes more" if len(terms) > MAX_SHOWN else ""
         lower = "engine.cpus_per_actor" if "CPU" in tightest[0].what else "the load"
         raise ConfigError(
-            f"engine.actors: {asked} asked for, but {sum(fits)} fit: "
+            f"engine.actors: {asked} asked for, but {total} fit: "
             f"{'; '.join(terms[:MAX_SHOWN])}{more}; lower engine.actors or {lower}"
         )
     return share_out(asked, fits)

@@ -82,17 +82,23 @@ class Ran:
     memory: list[int]
 
 
-def run(config: Path, *settings: str) -> Ran:
-    """Run a config as a process of its own."""
+def num_lines(path: Path) -> int:
+    """Return the lines of a file; 0 if it is not there."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def run(config: Path, rounds: int, *settings: str) -> Ran:
+    """Run rounds of a config as a process of its own; memory is watched from the first to the last."""
     with tempfile.TemporaryDirectory(prefix="fsb-") as name:
         folder, memory = Path(name), []
         (folder / "work").mkdir()
-        options = [word for setting in settings for word in ("--set", setting)]
+        all_settings = [*settings, f"rounds={rounds}", f"evaluate.every={rounds}"]
+        options = [word for setting in all_settings for word in ("--set", setting)]
         command = [sys.executable, "-m", "sims.cli", "run", str(config), *options]
         with Processes(folder / "work", {"PYTHONPATH": str(ROOT)}) as processes:
             processes.start("run", [*command, "--out", str(folder / "run")])
             while processes.status("run") is None:
-                if (folder / "run/rounds.jsonl").exists():
+                if 0 < num_lines(folder / "run/rounds.jsonl") < rounds:
                     memory.append(memory_now(processes))
                 time.sleep(SAMPLE_EVERY_S)
             if processes.status("run"):
@@ -131,8 +137,7 @@ def whole_jobs(size: Size, device: str) -> Iterator[Check]:
         for job, rounds in (("A1", size.rounds), ("A3", size.quick_rounds)):
             config = Path(name) / "config.yaml"
             config.write_text(known[job].as_config(data, {"name": "sbc", "density": 0.01}))
-            more = [f"rounds={rounds}", f"evaluate.every={rounds}"]
-            many, one = (run(config, *on(device, actors), *more) for actors in (4, 1))
+            many, one = (run(config, rounds, *on(device, actors)) for actors in (4, 1))
             yield Check(
                 f"{job}, {known[job].cohort} of {size.clients} clients, 4 actors and 1",
                 f"{many.round_s:.3f} and {one.round_s:.3f} s a round",
@@ -160,8 +165,8 @@ def flat(memory: list[int], rounds: int) -> Check:
 
 def curve(size: Size, device: str) -> Iterator[Check]:
     """The demo's SBC on the device and on the CPU."""
-    config, more = ROOT / "configs/demo/sbc.yaml", f"rounds={size.curve_rounds}"
-    there, here = run(config, *on(device, 4), more), run(config, *on("cpu", 2), more)
+    config, rounds = ROOT / "configs/demo/sbc.yaml", size.curve_rounds
+    there, here = run(config, rounds, *on(device, 4)), run(config, rounds, *on("cpu", 2))
     yield Check(
         f"accuracy after {size.curve_rounds} rounds on {device} and on the CPU",
         f"{there.accuracy:.1%} and {here.accuracy:.1%}",
