@@ -88,7 +88,7 @@ def num_lines(path: Path) -> int:
 
 
 def run(config: Path, rounds: int, *settings: str) -> Ran:
-    """Run rounds of a config as a process of its own; memory is watched from the first to the last."""
+    """Run a config as a process of its own; memory is watched between the first and last round."""
     with tempfile.TemporaryDirectory(prefix="fsb-") as name:
         folder, memory = Path(name), []
         (folder / "work").mkdir()
