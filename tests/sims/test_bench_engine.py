@@ -43,7 +43,8 @@ def watched(tmp_path, program, rounds=3, timeout_s=30.0):
 
 def test_rounds_start_up_and_memory_are_seen_from_outside(tmp_path, monkeypatch):
     # The first sample may fall between fork and exec, when there is next to nothing to see.
-    monkeypatch.setattr("sims.bench.watch.MEMORY_EVERY_S", 0.1)
+    monkeypatch.setattr("sims.bench.watch.MEMORY_EVERY_S", 0.0)
+    monkeypatch.setattr("sims.bench.watch.MEMORY_SHARE", 1.0)
     measured = watched(tmp_path, LOOP)
     assert measured.round_s >= 0.19
     assert measured.startup_s >= 0.05
