@@ -60,7 +60,7 @@ class Size:
 
 
 ON_GPU = Size(clients=400, rounds=30, quick_rounds=60, curve_rounds=30, entries=25_600_000)
-ON_CPU = Size(clients=40, rounds=9, quick_rounds=9, curve_rounds=4, entries=1_000_000)
+ON_CPU = Size(clients=40, rounds=9, quick_rounds=5, curve_rounds=2, entries=1_000_000)
 
 
 @dataclass(frozen=True)

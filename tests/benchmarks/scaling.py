@@ -49,19 +49,33 @@ def memory_of(pids: list[int]) -> dict[str, int]:
     return sums
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process, its threads together; 0.0 if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def run(config: Path, *options: str, watch: bool = False) -> dict[str, Any]:
     """Run a config and return the seconds of its rounds, and its peaks where it is watched."""
     with tempfile.TemporaryDirectory(dir=ROOT, prefix="runs-") as name:
         folder = Path(name)
         (folder / "work").mkdir()
         out, peaks = folder / "run", dict.fromkeys(FIELDS, 0)
-        disk = 0
+        disk, cpu_s = 0, [0.0, 0.0]
         environment = {"PYTHONPATH": str(ROOT)}
         started = time.monotonic()
         with Processes(folder / "work", environment) as processes:
             command = [sys.executable, "-m", "sims.cli", "run", str(config), "--out", str(out)]
             processes.start("run", [*command, *options])
+            (driver,) = processes.left_over()
             while processes.status("run") is None:
+                spent_s = cpu_seconds(driver)
+                cpu_s[1] = spent_s or cpu_s[1]
+                if not (out / "rounds.jsonl").exists():
+                    cpu_s[0] = cpu_s[1]
                 if watch:
                     now = memory_of(processes.left_over())
                     peaks = {field: max(peaks[field], now[field]) for field in FIELDS}
@@ -71,6 +85,7 @@ def run(config: Path, *options: str, watch: bool = False) -> dict[str, Any]:
                 sys.exit(processes.log("run"))
         seconds = [record.wall_s for record in RunFolder.open(out).rounds()]
         figures: dict[str, Any] = {"round_s": seconds, "whole_s": time.monotonic() - started}
+        figures["driver_cpu_s"] = cpu_s[1] - cpu_s[0]
         if watch:
             figures |= {"peak_bytes": peaks, "disk_bytes": disk}
             figures["model_sha256"] = RunFolder.open(out).summary().model_sha256
@@ -101,11 +116,13 @@ def series(points: list[tuple[int, int]], rounds: int) -> list[dict[str, Any]]:
             config.write_text(job.as_config(data, SBC))
             figures = run(config)
             seconds = figures["round_s"][1:]
+            driver_ms = 1000 * figures["driver_cpu_s"] / (rounds - 1) / cohort
             rows.append({"clients": clients, "participants": cohort, **figures})
             print(
                 f"{clients:5} clients, {cohort:3} a round: {median(seconds):.3f} s a round "
                 f"[{min(seconds):.3f}, {max(seconds):.3f}], {1 / median(seconds):.2f} rounds/s, "
-                f"{1000 * median(seconds) / cohort:.1f} ms a participant",
+                f"{1000 * median(seconds) / cohort:.1f} ms a participant, of the driver's CPU "
+                f"{driver_ms:.1f} ms; {figures['whole_s']:.0f} s in all",
                 flush=True,
             )
     return rows
