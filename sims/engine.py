@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import sims
 from fedsbc.config import Config, to_json
-from fedsbc.errors import ConfigError
 
 from . import signals
 from .probe import measured_machine
@@ -22,8 +21,8 @@ from .scratch import RAY
 
 if TYPE_CHECKING:
     from .actor import NodeConfig
-    from .cluster import Node
     from .fleet import Fleet
+    from .nodes import Node
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -171,90 +170,17 @@ class OwnRay(Engine):
         return 1
 
 
-class JoinedCluster(Engine):
-    """Joins a Ray cluster; its nodes are counted anew after one was lost."""
-
-    def __init__(self, config: Config, sample_shape: Sequence[int]) -> None:
-        super().__init__(config, sample_shape)
-        if config.record.deltas:
-            raise ConfigError(
-                "record.deltas: true writes to the run folder, which actors on other nodes cannot "
-                "reach; leave out engine.address, or record.deltas"
-            )
-        self._nodes: list[Node] = []
-        self._fleet: Fleet | None = None  # the last one
-        self._is_first = True
-
-    @property
-    def _address(self) -> str:
-        assert self.config.engine.address is not None, "that is why it is joined"
-        return self.config.engine.address
-
-    @contextlib.contextmanager
-    def _ray(self) -> Iterator[None]:
-        """Join the cluster, and leave it."""
-        from . import cluster
-
-        variables = {name: os.environ[name] for name in ENVIRONMENT}
-        variables["PYTHONPATH"] = f"{ROOT}:${{PYTHONPATH}}"
-        with cluster.joined(self._address, variables):
-            self._nodes = cluster.nodes_of_cluster()
-            if device_of(self.config, [node.machine for node in self._nodes]) == "cuda":
-                share = self.config.engine.gpus_per_actor
-                self._nodes = cluster.measured(
-                    self._nodes, to_json(self.config), self.sample_shape, share
-                )
-            try:
-                yield
-            finally:
-                self._leave()
-
-    def fleet(self, run_config: "NodeConfig") -> "Fleet":
-        """Return the sites of the nodes that are alive; an earlier fleet ends here."""
-        from . import cluster
-        from .fleet import Fleet
-        from .sites import LocalSite
-
-        self._leave()
-        self._nodes = cluster.alive(self._nodes, self._address)
-        machines = [node.machine for node in self._nodes]
-        device = device_of(self.config, machines)
-        actors = fit_actors(self.config, machines, device, at_most=not self._is_first)
-        self._is_first = False
-        print(describe_fit(self.config, machines, device, actors), file=sys.stderr)
-        makers = [
-            self._actor_maker(run_config, device, gpu_share(node.machine, count), node)
-            for node, count in zip(self._nodes, actors, strict=True)
-        ]
-        local = LocalSite(actors[0], self._scratch, makers[0])
-        others = [each for each in zip(self._nodes, actors, makers, strict=True) if each[1]]
-        remote = cluster.remote_sites([each for each in others if not each[0].is_local])
-        used = [node for node, _, _ in others]
-        watch = cluster.Watch(self._address, used)
-        self._fleet = Fleet([local, *remote], self.config.clients.count, watch)
-        return self._fleet
-
-    def _leave(self) -> None:
-        if self._fleet is not None:
-            self._fleet.close()
-            self._fleet = None
-
-    def num_nodes_left(self) -> int:
-        """Look which nodes are alive, and return how many."""
-        from . import cluster
-
-        self._nodes = cluster.alive(self._nodes, self._address)
-        return len(self._nodes)
-
-
 def engine_for(config: Config, sample_shape: Sequence[int]) -> Engine:
     """Return the engine that a config asks for.
 
     Raises:
         ConfigError: it cannot be had; nothing was started.
     """
-    kind = OwnRay if config.engine.address is None else JoinedCluster
-    return kind(config, sample_shape)
+    if config.engine.address is None:
+        return OwnRay(config, sample_shape)
+    from .cluster_engine import JoinedCluster
+
+    return JoinedCluster(config, sample_shape)
 
 
 def gpu_share(machine: Machine, num_actors: int) -> float:

@@ -4,6 +4,7 @@ Site 0 is the driver's own machine, with or without actors. A run on one machine
 nothing here goes over the network.
 """
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -18,13 +19,16 @@ from fedsbc.errors import StatesLost
 
 from . import homes
 from .pool import Seat
-from .sites import LocalSite, Site
+from .sites import LocalSite, RemoteSite, Site
 
 CHUNK_BYTES = 32 * 2**20
 """Of a file on its way to other nodes: what all of them fetch passes through one object."""
 
 CLIENTS_AT_ONCE = 16
 """States on their way together."""
+
+CLOSE_S = 10.0
+"""How long a keeper may take to remove its folder."""
 
 GATHERED = "gathered"
 """Folder of the local site for states of other nodes that a checkpoint is about to take."""
@@ -141,13 +145,12 @@ class Fleet:
         return [folder]
 
     def close(self) -> None:
-        """Remove the sites' folders; those of nodes that are gone went with them."""
+        """End the keepers of other sites, and remove their folders, if they are still there."""
         for site in self.sites:
-            if not site.is_local:
-                try:
-                    site.ask("close").result(timeout=10)
-                except (ray.exceptions.RayError, TimeoutError):
-                    continue
+            if isinstance(site, RemoteSite):
+                with contextlib.suppress(ray.exceptions.RayError, TimeoutError):
+                    site.ask("close").result(timeout=CLOSE_S)
+                ray.kill(site.keeper)
 
     def _wait(self, waiting: list["Future[Any]"]) -> list[Any]:
         """Return the answers and empty the list.
