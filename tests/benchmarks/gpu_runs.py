@@ -11,7 +11,7 @@ import torch
 
 from fedsbc.run_folder import RunFolder
 from sims.deploy.processes import Processes
-from tests.benchmarks.scaling import memory_of
+from tests.benchmarks.scaling import memory_of, num_lines
 from tests.processes import ROOT
 
 SAMPLE_EVERY_S = 0.25
@@ -25,11 +25,6 @@ class Ran:
     model_sha256: str
     accuracy: float
     memory: list[int]
-
-
-def num_lines(path: Path) -> int:
-    """Return the lines of a file; 0 if it is not there."""
-    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def run(config: Path, rounds: int, *settings: str) -> Ran:

@@ -29,9 +29,13 @@ from tests.processes import ROOT
 SBC = {"name": "sbc", "density": 0.01}
 CLIENTS = [(count, 40) for count in (50, 100, 200, 400, 1600)]
 PARTICIPANTS = [(400, cohort) for cohort in (10, 40, 160, 400)]
-ROUNDS = 12
+MOST_ROUNDS, LEAST_ROUNDS, PARTICIPANTS_IN_ALL = 12, 5, 900
+"""Rounds of a point: fewer where they are long."""
+
 FIELDS = ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")
 SAMPLE_EVERY_S = 0.5
+
+Figures = dict[str, Any]
 
 
 def memory_of(pids: list[int]) -> dict[str, int]:
@@ -49,6 +53,11 @@ def memory_of(pids: list[int]) -> dict[str, int]:
     return sums
 
 
+def num_lines(path: Path) -> int:
+    """Return the lines of a file; 0 if it is not there."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
 def cpu_seconds(pid: int) -> float:
     """Return the CPU time of a process, its threads together; 0.0 if it is gone."""
     try:
@@ -58,8 +67,12 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run(config: Path, *options: str, watch: bool = False) -> dict[str, Any]:
-    """Run a config and return the seconds of its rounds, and its peaks where it is watched."""
+def run(config: Path, rounds: int, *, watch: bool = False, more: tuple[str, ...] = ()) -> Figures:
+    """Run a config and return the seconds of its rounds, and its peaks where it is watched.
+
+    The driver's CPU time is that from the end of the first round to about the end of the last.
+    """
+    options = [word for each in (f"rounds={rounds}", *more) for word in ("--set", each)]
     with tempfile.TemporaryDirectory(dir=ROOT, prefix="runs-") as name:
         folder = Path(name)
         (folder / "work").mkdir()
@@ -72,10 +85,11 @@ def run(config: Path, *options: str, watch: bool = False) -> dict[str, Any]:
             processes.start("run", [*command, *options])
             (driver,) = processes.left_over()
             while processes.status("run") is None:
-                spent_s = cpu_seconds(driver)
-                cpu_s[1] = spent_s or cpu_s[1]
-                if not (out / "rounds.jsonl").exists():
-                    cpu_s[0] = cpu_s[1]
+                done = num_lines(out / "rounds.jsonl")
+                if done <= 1:
+                    cpu_s[0] = cpu_seconds(driver)
+                if done < rounds:
+                    cpu_s[1] = cpu_seconds(driver)
                 if watch:
                     now = memory_of(processes.left_over())
                     peaks = {field: max(peaks[field], now[field]) for field in FIELDS}
@@ -84,7 +98,7 @@ def run(config: Path, *options: str, watch: bool = False) -> dict[str, Any]:
             if processes.status("run"):
                 sys.exit(processes.log("run"))
         seconds = [record.wall_s for record in RunFolder.open(out).rounds()]
-        figures: dict[str, Any] = {"round_s": seconds, "whole_s": time.monotonic() - started}
+        figures: Figures = {"round_s": seconds, "whole_s": time.monotonic() - started}
         figures["driver_cpu_s"] = cpu_s[1] - cpu_s[0]
         if watch:
             figures |= {"peak_bytes": peaks, "disk_bytes": disk}
@@ -104,17 +118,18 @@ def bytes_below(folder: Path) -> int:
     return total
 
 
-def series(points: list[tuple[int, int]], rounds: int) -> list[dict[str, Any]]:
-    """Run lenet5-caffe at each point, and print its figures as they come."""
-    rows = []
+def series(points: list[tuple[int, int]], out: Path, about: Figures) -> None:
+    """Run lenet5-caffe at each point, print its figures as they come, and write them."""
+    rows: list[Figures] = []
     with tempfile.TemporaryDirectory(prefix="fsb-") as name:
         data = Path(name) / "data.npz"
         write_data(data)
         for clients, cohort in points:
+            rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, PARTICIPANTS_IN_ALL // cohort))
             job = Job("scaling", "lenet5-caffe", clients, cohort, rounds)
             config = Path(name) / "config.yaml"
             config.write_text(job.as_config(data, SBC))
-            figures = run(config)
+            figures = run(config, rounds)
             seconds = figures["round_s"][1:]
             driver_ms = 1000 * figures["driver_cpu_s"] / (rounds - 1) / cohort
             rows.append({"clients": clients, "participants": cohort, **figures})
@@ -125,13 +140,13 @@ def series(points: list[tuple[int, int]], rounds: int) -> list[dict[str, Any]]:
                 f"{driver_ms:.1f} ms; {figures['whole_s']:.0f} s in all",
                 flush=True,
             )
-    return rows
+            out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
 
 
-def large(all_of_them: bool) -> dict[str, Any]:
+def large(all_of_them: bool) -> Figures:
     """Run `configs/scaling/large.yaml` and print its peaks."""
-    options = ["--set", "participants=400", "--set", "rounds=2"] if all_of_them else []
-    figures = run(ROOT / "configs/scaling/large.yaml", *options, watch=True)
+    rounds, more = (2, ("participants=400",)) if all_of_them else (3, ())
+    figures = run(ROOT / "configs/scaling/large.yaml", rounds, watch=True, more=more)
     peaks = {field: f"{value / 2**30:.2f} GiB" for field, value in figures["peak_bytes"].items()}
     print(f"peaks: {peaks}; on the disk: {figures['disk_bytes'] / 2**30:.2f} GiB")
     print(f"rounds: {', '.join(f'{s:.1f} s' for s in figures['round_s'])}")
@@ -183,19 +198,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["clients", "participants", "large", "plot"])
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--all", action="store_true", help="large: all 400 in each of 2 rounds")
     given = parser.parse_args()
     if given.what == "plot":
         plot(*given.files)
         return
-    figures: dict[str, Any] = {"environment": describe(), "workers": NUM_WORKERS}
+    about: Figures = {"environment": describe(), "workers": NUM_WORKERS}
+    (out,) = given.files
     if given.what == "large":
-        figures |= large(given.all)
+        out.write_text(json.dumps(about | large(given.all), indent=1) + "\n")
     else:
-        points = CLIENTS if given.what == "clients" else PARTICIPANTS
-        figures["rows"] = series(points, given.rounds)
-    given.files[0].write_text(json.dumps(figures, indent=1) + "\n")
+        series(CLIENTS if given.what == "clients" else PARTICIPANTS, out, about)
 
 
 if __name__ == "__main__":
