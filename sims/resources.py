@@ -163,9 +163,8 @@ def fit_actors(
                 f"{limit.each:g}"
             )
         return share_out(min(total, config.cohort_size), fits)
-    if at_most and total:
-        asked = min(asked, total)
-    if asked > total:
+    wanted: int = min(asked, total) if at_most and total else asked
+    if wanted > total:
         terms = [
             f"{limit.have:g} {limit.what} {machine.name} / {limit.each:g} each ({limit.key}) = "
             f"{limit.fits}"
@@ -177,7 +176,7 @@ def fit_actors(
             f"engine.actors: {asked} asked for, but {total} fit: "
             f"{'; '.join(terms[:MAX_SHOWN])}{more}; lower engine.actors or {lower}"
         )
-    return share_out(asked, fits)
+    return share_out(wanted, fits)
 
 
 def share_out(count: int, fits: Sequence[int]) -> list[int]:
