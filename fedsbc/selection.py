@@ -91,14 +91,23 @@ def largest(keys: Vector, k: int) -> Positions:
     """
     if k == 0:
         return np.arange(0)
+    if k == 1 and len(keys):
+        best = int(keys.argmax())
+        return np.arange(best, best + 1 if keys[best] > 0 else best)
     rank = len(keys) - k
     threshold = np.partition(keys, rank)[rank] if rank > 0 else np.float32(0)
     if threshold <= 0:
         return where(keys > 0)
-    chosen = keys > threshold
-    ties = where(keys == threshold)
-    chosen[ties[: k - np.count_nonzero(chosen)]] = True
-    return where(chosen)
+    positions = where(keys >= threshold)
+    return positions if len(positions) == k else _without_late_ties(keys, positions, threshold, k)
+
+
+def _without_late_ties(
+    keys: Vector, positions: Positions, threshold: np.float32, k: int
+) -> Positions:
+    """Leave out so many of the last keys that equal the threshold that k positions remain."""
+    ties = where(keys[positions] == threshold)
+    return np.delete(positions, ties[k - len(positions) :])
 
 
 def largest_of(keys: Vector, flags: NDArray[np.bool_], k: int) -> Positions:

@@ -7,9 +7,6 @@ from fedsbc.progress import Progress
 from fedsbc.records import RoundRecord
 from fedsbc.run_folder import RunFolder
 
-MAX_SHOWN = 3
-"""Failed clients of a round that get a line on the screen; all are in `errors.log`."""
-
 
 class Journal(Protocol):
     """Receives the events of a run."""
@@ -46,6 +43,9 @@ class SilentJournal:
 class RunJournal:
     """Writes a run folder and shows progress.
 
+    Failed clients get one line a round on the screen, however many they are: the first one's
+    reason. All reasons are in `errors.log`.
+
     Args:
         folder: where the records go.
         progress: the live line.
@@ -55,7 +55,7 @@ class RunJournal:
     def __init__(self, folder: RunFolder, progress: Progress, *, keep_payloads: bool) -> None:
         self._folder = folder
         self._progress = progress
-        self._num_failures = 0
+        self._failures: list[str] = []
         self._payloads = folder.path / "payloads" if keep_payloads else None
         if self._payloads:
             self._payloads.mkdir(exist_ok=True)
@@ -65,14 +65,10 @@ class RunJournal:
         self._progress.note(text)
 
     def failure(self, round: int, client_id: int | None, reason: str) -> None:
-        """Print one line and append the whole reason to `errors.log`."""
+        """Append the whole reason to `errors.log`; its last line is for the screen."""
         who = "the server" if client_id is None else f"client {client_id}"
-        head = f"round {round}, {who}"
-        self._folder.append_error(f"{head}: {reason}")
-        self._num_failures += 1
-        if self._num_failures <= MAX_SHOWN or client_id is None:
-            last_line = reason.strip().splitlines()[-1]
-            self._progress.note(f"{head}: {last_line} (see {self._folder.path / 'errors.log'})")
+        self._folder.append_error(f"round {round}, {who}: {reason}")
+        self._failures.append(f"{who}: {reason.strip().splitlines()[-1]}")
 
     def payload(self, round: int, name: str, data: bytes) -> None:
         """Keep a payload where the config asks for it."""
@@ -80,9 +76,12 @@ class RunJournal:
             (self._payloads / f"round-{round:06d}-{name}.fedsbc").write_bytes(data)
 
     def round_done(self, record: RoundRecord, ledger: Ledger) -> None:
-        """Append the record and move the progress line on."""
-        if self._num_failures > MAX_SHOWN:
-            self._progress.note(f"round {record.round}: {record.failures} clients failed in all")
-        self._num_failures = 0
+        """Append the record, say what failed, and move the progress line on."""
+        if self._failures:
+            first, *others = self._failures
+            more = f" (and {len(others)} more)" if others else ""
+            log = self._folder.path / "errors.log"
+            self._progress.note(f"round {record.round}, {first}{more}; see {log}")
+            self._failures = []
         self._folder.append_round(record)
         self._progress.update(record, ledger.run_totals())

@@ -58,7 +58,7 @@ class Sum(Group):
             return top_positive(vector, k), top_negative(vector, k)
         total = self._in_cache()
         bounds = scan.limits(total._sample(), k, self.size)
-        found = total._outside(bounds, k)
+        found = total._outside(bounds)
         plus = _refine(found, largest(found.values, k))
         minus = _refine(found, largest(-found.values, k))
         return (
@@ -72,7 +72,7 @@ class Sum(Group):
             return top_magnitude(self.vector(), k)
         total = self._in_cache()
         _, high = scan.limits(np.abs(total._sample()), k, self.size)
-        found = total._outside((-high, high), k)
+        found = total._outside((-high, high))
         chosen = _refine(found, largest(np.abs(found.values), k))
         return scan.complete(chosen, k, self.out, (-high, high), top_magnitude)
 
@@ -102,9 +102,9 @@ class Sum(Group):
         """Add up a group of one chunk at once, so that its sample comes from the cache."""
         return self._added() if self.size <= scan.CHUNK_ENTRIES else self
 
-    def _outside(self, bounds: scan.Limits, k: int) -> Selected:
+    def _outside(self, bounds: scan.Limits) -> Selected:
         """Add up and return the entries beyond the limits; refuse what is not finite."""
-        found = scan.outside(self._chunks(), self.size, bounds, k)
+        found = scan.outside(self._chunks(), self.out, bounds)
         self._check_finite(found.values, found.positions)
         return found
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedsbc.errors import ConfigError, RunError
+from sims import signals
 
 if TYPE_CHECKING:
     from sims.bench.jobs import Job
@@ -48,7 +49,8 @@ def engine_command(
     known = jobs(clients, rounds)
     chosen = [known[name] for name in _checked("--job", job, JOBS)]
     rivals = _checked("--against", against, RIVALS)
-    report = _run(chosen, rivals, pairs, pfl_python)
+    with signals.raising():  # so that what was started ends with it
+        report = _run(chosen, rivals, pairs, pfl_python)
     if json_path:
         _write(json_path, pairs, report)
 
