@@ -67,17 +67,24 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def cpu_per_round(spent: dict[int, tuple[float, float]]) -> tuple[float, float]:
+    """Return the CPU seconds of a round from those at the ends of some: of all, of the driver."""
+    first, last = min(spent), max(spent)
+    every, driver = (b - a for a, b in zip(spent[first], spent[last], strict=True))
+    return every / max(1, last - first), driver / max(1, last - first)
+
+
 def run(config: Path, rounds: int, *, watch: bool = False, more: tuple[str, ...] = ()) -> Figures:
     """Run a config and return the seconds of its rounds, and its peaks where it is watched.
 
-    The driver's CPU time is that from the end of the first round to about the end of the last.
+    CPU time is that of a round, first to last: it is what a busy machine changes least.
     """
     options = [word for each in (f"rounds={rounds}", *more) for word in ("--set", each)]
     with tempfile.TemporaryDirectory(dir=ROOT, prefix="runs-") as name:
         folder = Path(name)
         (folder / "work").mkdir()
         out, peaks = folder / "run", dict.fromkeys(FIELDS, 0)
-        disk, cpu_s = 0, [0.0, 0.0]
+        disk, spent = 0, {}
         environment = {"PYTHONPATH": str(ROOT)}
         started = time.monotonic()
         with Processes(folder / "work", environment) as processes:
@@ -86,10 +93,9 @@ def run(config: Path, rounds: int, *, watch: bool = False, more: tuple[str, ...]
             (driver,) = processes.left_over()
             while processes.status("run") is None:
                 done = num_lines(out / "rounds.jsonl")
-                if done <= 1:
-                    cpu_s[0] = cpu_seconds(driver)
-                if done < rounds:
-                    cpu_s[1] = cpu_seconds(driver)
+                if done and done not in spent:
+                    all_s = sum(map(cpu_seconds, processes.left_over()))
+                    spent[done] = (all_s, cpu_seconds(driver))
                 if watch:
                     now = memory_of(processes.left_over())
                     peaks = {field: max(peaks[field], now[field]) for field in FIELDS}
@@ -99,7 +105,7 @@ def run(config: Path, rounds: int, *, watch: bool = False, more: tuple[str, ...]
                 sys.exit(processes.log("run"))
         seconds = [record.wall_s for record in RunFolder.open(out).rounds()]
         figures: Figures = {"round_s": seconds, "whole_s": time.monotonic() - started}
-        figures["driver_cpu_s"] = cpu_s[1] - cpu_s[0]
+        figures["cpu_s"], figures["driver_cpu_s"] = cpu_per_round(spent)
         if watch:
             figures |= {"peak_bytes": peaks, "disk_bytes": disk}
             figures["model_sha256"] = RunFolder.open(out).summary().model_sha256
@@ -131,13 +137,14 @@ def series(points: list[tuple[int, int]], out: Path, about: Figures) -> None:
             config.write_text(job.as_config(data, SBC))
             figures = run(config, rounds)
             seconds = figures["round_s"][1:]
-            driver_ms = 1000 * figures["driver_cpu_s"] / (rounds - 1) / cohort
+            driver_ms = 1000 * figures["driver_cpu_s"] / cohort
+            all_ms = 1000 * figures["cpu_s"] / cohort
             rows.append({"clients": clients, "participants": cohort, **figures})
             print(
                 f"{clients:5} clients, {cohort:3} a round: {median(seconds):.3f} s a round "
                 f"[{min(seconds):.3f}, {max(seconds):.3f}], {1 / median(seconds):.2f} rounds/s, "
-                f"{1000 * median(seconds) / cohort:.1f} ms a participant, of the driver's CPU "
-                f"{driver_ms:.1f} ms; {figures['whole_s']:.0f} s in all",
+                f"a participant takes {1000 * median(seconds) / cohort:.1f} ms, {all_ms:.1f} ms of "
+                f"CPU, {driver_ms:.2f} ms of it the driver's; {figures['whole_s']:.0f} s in all",
                 flush=True,
             )
             out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
