@@ -29,7 +29,7 @@ from tests.processes import ROOT
 SBC = {"name": "sbc", "density": 0.01}
 CLIENTS = [(count, 40) for count in (50, 100, 200, 400, 1600)]
 PARTICIPANTS = [(400, cohort) for cohort in (10, 40, 160, 400)]
-MOST_ROUNDS, LEAST_ROUNDS, PARTICIPANTS_IN_ALL = 12, 5, 900
+MOST_ROUNDS, LEAST_ROUNDS, PARTICIPANTS_IN_ALL = 9, 5, 900
 """Rounds of a point: fewer where they are long."""
 
 FIELDS = ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")
