@@ -1,6 +1,7 @@
 # make demo   SBC against TopK and FedAvg on real digits; writes runs/demo/
 # make test   ruff, mypy, pytest
 # make slow   the tests that take minutes: deployments, kills
+# make gpu-check   what a GPU must be able to do; without one, the same on the CPU, smaller
 # make lint   the first two
 # make clean  remove what the others made
 #
@@ -17,7 +18,7 @@ export FLWR_TELEMETRY_ENABLED := 0
 export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION := 1
 export RAY_USAGE_STATS_ENABLED := 0
 
-.PHONY: demo test slow lint install clean
+.PHONY: demo test slow gpu-check lint install clean
 .DELETE_ON_ERROR:
 
 # Runs anew each time: what an earlier demo left in runs/demo is replaced.
@@ -33,6 +34,9 @@ test: lint
 
 slow: $(STAMP)
 	$(BIN)/pytest -m slow
+
+gpu-check: $(STAMP)
+	$(BIN)/python -m tests.benchmarks.gpu_check
 
 lint: $(STAMP)
 	$(BIN)/ruff check

@@ -109,7 +109,11 @@ def _train(message: Message, context: Context) -> RecordDict:
     request, arrays = unpack(message.content, TrainRequest)
     client_id = _checked_client_id(request, context)
     home = home_of(context, request.run_id, client_id)
-    trained = train_round(worker_of(context), home, client_id, request, arrays)
+    worker = worker_of(context)
+    try:
+        trained = train_round(worker, home, client_id, request, arrays)
+    finally:
+        worker.memory.give_back()
     folder = context.node_config.get("record-dir")
     if folder is not None:
         _record(Path(str(folder)), f"{client_id:05d}-{request.round:06d}.npy", trained)
@@ -118,7 +122,7 @@ def _train(message: Message, context: Context) -> RecordDict:
 
 def _record(folder: Path, name: str, trained: Trained) -> None:
     """Keep the change before compression, and what was dropped from the residual on purpose."""
-    np.save(folder / f"delta-{name}", trained.delta)
+    np.save(folder / f"delta-{name}", trained.result.delta)
     if trained.forgotten is not None:
         np.save(folder / f"forgotten-{name}", trained.forgotten)
 
@@ -127,7 +131,11 @@ def _evaluate(message: Message, context: Context) -> RecordDict:
     request, arrays = unpack(message.content, EvaluateRequest)
     client_id = _checked_client_id(request, context)
     home = home_of(context, request.run_id, client_id)
-    return pack(visits.evaluate(worker_of(context), home, client_id, request, arrays))
+    worker = worker_of(context)
+    try:
+        return pack(visits.evaluate(worker, home, client_id, request, arrays))
+    finally:
+        worker.memory.give_back()
 
 
 def _sync(message: Message, context: Context) -> RecordDict:

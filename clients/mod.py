@@ -117,8 +117,7 @@ class CompressionMod:
             compressor=self._compressor,
             model=SimpleNamespace(layout=self._layout, buffer_layout=nobody),
             trainer=SimpleNamespace(train=by_the_app, num_steps=lambda count: 1),
-            data=SimpleNamespace(train_images=None, y_train=None),
-            rows=lambda client_id: np.arange(num_samples),
+            samples=lambda client_id: (None, None, np.arange(num_samples)),
             averages_buffers=False,
             initial_buffers=nobody.zeros(),
         )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fedsbc.arrays import Vector
 from fedsbc.compressors import State
-from fedsbc.feedback import Compressed, compress_with_feedback
+from fedsbc.feedback import Compressed
 from fedsbc.message import TrainReply, TrainRequest
 from fedsbc.payload import encode
 from fedsbc.seeds import Stream, generator
@@ -17,6 +17,7 @@ from fedsbc.training import TrainResult, mask_momentum
 from fedsbc.updates import DenseBlock, Update
 
 from .base import Base, base_for
+from .compression import compress
 from .residual import Residual, after_absence, settled
 from .worker import Worker
 
@@ -28,13 +29,13 @@ class Trained:
     Attributes:
         reply: the fields of its reply.
         payloads: those of its reply.
-        delta: the change before compression, float32, shape (d,).
+        result: of the training; its `delta` is the change before compression.
         forgotten: what it dropped from its residual on purpose, float32, shape (d,), or None.
     """
 
     reply: TrainReply
     payloads: dict[str, bytes]
-    delta: Vector
+    result: TrainResult
     forgotten: Vector | None
 
 
@@ -50,9 +51,9 @@ def train(
     base = base_for(request, arrays, state, home, worker)
     residual = _residual(worker, request, state)
     result = _train_locally(worker, client_id, request, base, state)
-    compressed = compress_with_feedback(
+    compressed = compress(
         worker.compressor,
-        result.delta,
+        result.change,
         residual.kept,
         worker.model.layout,
         part(state, "compressor.") or worker.compressor.init_state(worker.model.layout),
@@ -70,7 +71,7 @@ def train(
         train_loss=float(result.loss),
         forgotten=residual.forgotten_mass,
     )
-    return Trained(reply, _payloads(worker, payload, result), result.delta, residual.forgotten)
+    return Trained(reply, _payloads(worker, payload, result), result, residual.forgotten)
 
 
 def _residual(worker: Worker, request: TrainRequest, state: ClientState | None) -> Residual:
@@ -82,12 +83,12 @@ def _residual(worker: Worker, request: TrainRequest, state: ClientState | None) 
 def _train_locally(
     worker: Worker, client_id: int, request: TrainRequest, base: Base, state: ClientState | None
 ) -> TrainResult:
-    rows = worker.rows(client_id)
+    x, y, rows = worker.samples(client_id)
     return worker.trainer.train(
         base.weights,
         own_buffers(base, state),
-        worker.data.train_images,
-        worker.data.y_train,
+        x,
+        y,
         seed=worker.config.seed,
         client_id=client_id,
         round=request.round,

@@ -1,6 +1,8 @@
 """What a process builds once and uses for every client that it plays: model, trainer, data."""
 
 import functools
+import os
+import sys
 import threading
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from fedsbc.state_files import FileHome
 from fedsbc.training import Trainer
 
 from .context_home import ContextHome
+from .device_memory import DeviceMemory, Part
 
 LOCK = threading.Lock()
 """One client at a time per process: they share the model. Engines use processes, not threads."""
@@ -37,6 +40,8 @@ class Worker:
         own_data: a device's own samples, a file or the name of a data set; None: the experiment's.
         data_dir: folder with the experiment's train set, written once by the engine for all
             processes of a machine; None to load it here.
+        device: where the model is trained, `cpu` or `cuda`.
+        gpu_share: this process's part of the GPU's memory.
     """
 
     def __init__(
@@ -45,12 +50,15 @@ class Worker:
         partition_file: Path | None,
         own_data: str | None = None,
         data_dir: Path | None = None,
+        device: str = "cpu",
+        gpu_share: float = 1.0,
     ) -> None:
         torch.set_num_threads(1)  # one and two threads give different bytes
         self.config = experiment
         self._holds_own_file = own_data is not None and own_data not in data.names()
         self.data = read_train(data_dir) if data_dir else _data_of(experiment, own_data)
-        self.model = FlatModel(models.build(experiment.model, experiment.seed))
+        self.memory = DeviceMemory(torch.device(device), gpu_share=gpu_share)
+        self.model = FlatModel(models.build(experiment.model, experiment.seed), device)
         self.initial_buffers = self.model.buffers.copy()
         clients = experiment.clients
         self.trainer = Trainer(self.model, clients, local_epochs=clients.local_epochs)
@@ -81,6 +89,11 @@ class Worker:
             )
         return self._parts[client_id]
 
+    def samples(self, client_id: int) -> Part:
+        """Return samples and labels, and which of their rows a client holds."""
+        rows = self.rows(client_id)
+        return self.memory.part(client_id, rows, self.data.train_images, self.data.y_train)
+
 
 def _data_of(experiment: Config, own_data: str | None) -> DataSet:
     """Return the data of a process: the experiment's, a named set, or a file of the device."""
@@ -93,20 +106,46 @@ def _data_of(experiment: Config, own_data: str | None) -> DataSet:
 
 @functools.lru_cache(maxsize=1)
 def _worker(
-    run_config: tuple[tuple[str, str], ...], partition_file: str, own_data: str, data_dir: str
+    run_config: tuple[tuple[str, str], ...],
+    partition_file: str,
+    own_data: str,
+    data_dir: str,
+    device: str,
+    gpu_share: str,
 ) -> Worker:
+    config = config_of(dict(run_config))
     return Worker(
-        config_of(dict(run_config)),
+        config,
         Path(partition_file) if partition_file else None,
         own_data or None,
         Path(data_dir) if data_dir else None,
+        device or device_here(config),
+        float(gpu_share or 1.0),
     )
+
+
+def device_here(config: Config) -> str:
+    """Return where a node trains that its engine tells nothing: on a GPU, if it sees one.
+
+    Under Flower's simulation it must hold a share of one too: Ray says so by a variable.
+
+    Raises:
+        ConfigError: `device: cuda` without one.
+    """
+    may_have = "ray" not in sys.modules or bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    has_gpu = config.engine.device != "cpu" and may_have and torch.cuda.is_available()
+    if config.engine.device == "cuda" and not has_gpu:
+        raise ConfigError(
+            "engine.device: cuda, but this node sees no CUDA device; use engine.device: auto, "
+            "which takes the CPU then"
+        )
+    return "cuda" if has_gpu else "cpu"
 
 
 def worker_of(context: Context) -> Worker:
     """Return this process's worker for the experiment of a context; built at the first call."""
     run_config = tuple((key, str(context.run_config.get(key) or "")) for key in CONFIG_KEYS)
-    names = ("partition-file", "data", "data-dir")
+    names = ("partition-file", "data", "data-dir", "device", "gpu-share")
     return _worker(run_config, *(str(context.node_config.get(n, "")) for n in names))
 
 

@@ -6,6 +6,7 @@ FedsbcError (ValueError)
  |- UpdateError    a vector or update that must not be used (not finite, wrong length)
  |- WireError      bytes that are not a payload of ours
  `- RunError       a run that could not do its job
+     `- StatesLost     clients' states are gone; the last checkpoint still has those of its round
 
 Each message says where, what was given, what is expected, and what to do, in one line.
 Programmer errors are `assert`s, never one of these.
@@ -34,3 +35,7 @@ class WireError(FedsbcError):
 
 class RunError(FedsbcError):
     """A run that could not do its job."""
+
+
+class StatesLost(RunError):
+    """Clients' states are gone with the node that kept them; a run goes back to its checkpoint."""

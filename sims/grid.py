@@ -1,7 +1,8 @@
 """A Flower Grid on a pool of Ray actors: the same apps, without Flower's message store between."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,10 @@ from flwr.app import Error, Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedsbc.arrays import Vector
-from fedsbc.state_files import SharedWeights
 
 from . import signals
-from .actor import node_of
+from .actor import client_of, node_of
+from .fleet import Fleet
 from .flower_private import give_id
 from .pool import ActorPool, JobDone
 
@@ -30,32 +31,32 @@ ACTOR_ERROR = 1001
 
 
 class RayGrid(Grid):
-    """Messages to clients that any actor of the pool may play.
+    """Messages to clients, each played by any actor of the client's site.
 
     Args:
         pool: the actors.
-        num_actors: how many they are.
+        fleet: the sites that they are on, and whose home is where.
         num_clients: clients 0 to num_clients - 1.
-        state_folder: where actors keep the clients' states, and find the server's weights.
     """
 
     ends_every_wait = True
     """The pool gives a client its time from when it is its turn, not from the start of a round."""
 
-    def __init__(
-        self, pool: ActorPool, num_actors: int, num_clients: int, state_folder: Path
-    ) -> None:
+    def __init__(self, pool: ActorPool, fleet: Fleet, num_clients: int) -> None:
         self._pool = pool
-        self._num_actors = num_actors
+        self._fleet = fleet
         self._num_clients = num_clients
-        self.state_folder = state_folder
-        self._shared = SharedWeights(state_folder)
+        self.state_folder = fleet.sites[0].states
         self._replies: dict[str, Message] = {}
         self._outstanding = 0
 
     def publish(self, version: int, weights: Vector, buffers: Vector) -> None:
-        """Put the weights of a version into shared memory."""
-        self._shared.publish(version, weights, buffers)
+        """Put the weights of a version into the shared memory of each site."""
+        self._fleet.publish(version, weights, buffers)
+
+    def gather(self, run_id: str, before_round: int, known: Mapping[int, int]) -> list[Path]:
+        """Bring the states of other sites here, see `fedsbc.checkpoint.save`."""
+        return self._fleet.gather(run_id, before_round, known)
 
     def get_node_ids(self) -> Iterable[int]:
         """Return the node ids."""
@@ -65,12 +66,18 @@ class RayGrid(Grid):
         """Hand messages to the actors in batches; return their ids in order."""
         requests = list(messages)
         ids = [give_id(message) for message in requests]
-        size = math.ceil(len(requests) / (self._num_actors * BATCHES_PER_ACTOR))
-        size = max(1, min(MAX_BATCH, size))
-        for start in range(0, len(requests), size):
-            batch = requests[start : start + size]
-            self._outstanding += len(batch)
-            self._pool.submit(batch)
+        self._fleet.settle([_client_of(message) for message in requests])
+        parts: dict[int, list[Message]] = defaultdict(list)
+        for message in requests:
+            parts[self._fleet.home_of(_client_of(message))].append(message)
+        for site, part in parts.items():
+            num_actors = self._fleet.sites[site].num_actors
+            size = math.ceil(len(part) / (num_actors * BATCHES_PER_ACTOR))
+            size = max(1, min(MAX_BATCH, size))
+            for start in range(0, len(part), size):
+                batch = part[start : start + size]
+                self._outstanding += len(batch)
+                self._pool.submit(batch, site)
         return ids
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
@@ -114,6 +121,10 @@ class RayGrid(Grid):
     def run(self) -> Any:
         """Refuse: there is no SuperLink that knows the run."""
         raise NotImplementedError("a RayGrid has no SuperLink run")
+
+
+def _client_of(message: Message) -> int:
+    return client_of(message.metadata.dst_node_id)
 
 
 def _replies_of(done: JobDone) -> Sequence[Message]:

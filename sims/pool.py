@@ -1,24 +1,24 @@
 """A pool of Ray actors that works through jobs: what dies or hangs is replaced, not lost.
 
-A job is a batch of messages. Each actor has at most two jobs, so that it never waits for the
-driver. When an actor dies, its jobs go back to the queue: clients' states are in files, and a
-repeated request starts from the same state, so the bytes are the same.
+A job is a batch of messages for one site (`sims.sites`): actors of the site where its clients'
+states are work through it. Each actor has at most two jobs, so that it never waits for the driver.
+When an actor dies, its jobs go back to the queue: clients' states are in files, and a repeated
+request starts from the same state, so the bytes are the same.
 """
 
-import itertools
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import ray
 from flwr.app import Message
 
-from fedsbc.errors import RunError
+from fedsbc.errors import RunError, StatesLost
 
-from .counter import STARTING, Counter
+from .counter import STARTING
+from .sites import Progress
 
 MAX_ATTEMPTS = 3
 JOBS_PER_ACTOR = 2
@@ -26,10 +26,24 @@ JOBS_PER_ACTOR = 2
 
 @dataclass
 class Job:
-    """A batch of messages for one actor call."""
+    """A batch of messages for one actor call, at a site."""
 
     messages: Sequence[Message]
     attempts: int = 0
+    site: int = 0
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A place for an actor.
+
+    Attributes:
+        start: starts one; returns how far it is, and its handle.
+        site: number of the site.
+    """
+
+    start: Callable[[], tuple[Progress, Any]]
+    site: int = 0
 
 
 @dataclass
@@ -46,6 +60,7 @@ class _Slot:
     """An actor and the calls that it has, oldest first.
 
     Attributes:
+        seat: where it is.
         counter: messages that the actor has handled, or `STARTING`.
         actor: its handle.
         calls: each with its job.
@@ -54,7 +69,8 @@ class _Slot:
         seen_at: when it last changed, or when work was handed to an idle actor.
     """
 
-    counter: Counter
+    seat: Seat
+    counter: Progress
     actor: Any
     calls: deque[tuple[Any, Job]] = field(default_factory=deque)
     finished: int = 0
@@ -73,63 +89,55 @@ class ActorPool:
     """Works through jobs on replaceable actors.
 
     Args:
-        make_actor: starts an actor that writes the number of messages it has handled to a file.
-        num_actors: how many.
-        folder: for those files.
+        seats: one for each actor.
         timeout_s: seconds that one message may take; a slower actor counts as hung.
         on_replaced: told why an actor was replaced.
-        check_engine: raises when nothing more can come of any actor.
+        check_engine: raises when nothing more can come of any actor; told whether one has just
+            died.
     """
 
     def __init__(
         self,
-        make_actor: Callable[[Path], Any],
-        num_actors: int,
-        folder: Path,
+        seats: Sequence[Seat],
         timeout_s: float,
         on_replaced: Callable[[str], None],
-        check_engine: Callable[[], None] = lambda: None,
+        check_engine: Callable[[bool], None] = lambda has_died: None,
     ) -> None:
-        self._make_actor = make_actor
         self._timeout_s = timeout_s
         self._on_replaced = on_replaced
         self._check_engine = check_engine
-        self._queue: deque[Job] = deque()
-        # A file of its own for each actor: one that is being killed may still write to its own.
-        self._files = (folder / f"actor-{number}.count" for number in itertools.count())
-        self._slots = [_Slot(*self._new_actor()) for _ in range(num_actors)]
-
-    def _new_actor(self) -> tuple[Counter, Any]:
-        path = next(self._files)
-        return Counter(path, STARTING), self._make_actor(path)
+        self._queues: dict[int, deque[Job]] = defaultdict(deque)
+        self._slots = [_Slot(seat, *seat.start()) for seat in seats]
 
     def _start(self, slot: _Slot) -> None:
         """Give a slot a new actor, and return to the queue what the old one had."""
-        self._queue.extendleft(job for _, job in reversed(slot.calls))
+        self._queues[slot.seat.site].extendleft(job for _, job in reversed(slot.calls))
         slot.calls.clear()
-        slot.counter, slot.actor = self._new_actor()
+        slot.counter, slot.actor = slot.seat.start()
         slot.finished, slot.seen = 0, STARTING
 
-    def submit(self, messages: Sequence[Message]) -> None:
+    def submit(self, messages: Sequence[Message], site: int = 0) -> None:
         """Queue a job and hand it out if an actor has room."""
-        self._queue.append(Job(messages))
+        self._queues[site].append(Job(messages, site=site))
         self._hand_out()
 
     def _hand_out(self) -> None:
-        while self._queue:
-            slot = min(self._slots, key=lambda s: len(s.calls))
-            if len(slot.calls) >= JOBS_PER_ACTOR:
-                return
-            job = self._queue.popleft()
-            slot.idle_s()  # an idle actor's time begins now
-            slot.calls.append((slot.actor.handle.remote(list(job.messages)), job))
+        for site, queue in self._queues.items():
+            slots = [slot for slot in self._slots if slot.seat.site == site]
+            while queue:
+                slot = min(slots, key=lambda s: len(s.calls))
+                if len(slot.calls) >= JOBS_PER_ACTOR:
+                    break
+                job = queue.popleft()
+                slot.idle_s()  # an idle actor's time begins now
+                slot.calls.append((slot.actor.handle.remote(list(job.messages)), job))
 
     def wait(self, timeout_s: float) -> list[JobDone]:
         """Return the jobs that finish within some seconds; returns as soon as one does."""
         refs = [ref for slot in self._slots for ref, _ in slot.calls]
         if not refs:
             return []
-        self._check_engine()
+        self._check_engine(False)
         ready, _ = ray.wait(refs, num_returns=1, timeout=timeout_s)
         more, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
         finished = set(ready) | set(more)
@@ -145,8 +153,8 @@ class ActorPool:
             ref, job = slot.calls[0]
             try:
                 replies = ray.get(ref)
-            except ray.exceptions.RayActorError as error:
-                self._check_engine()
+            except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
+                self._check_engine(True)
                 return done + self._replace(slot, f"an actor died: {_last_line(error)}")
             except ray.exceptions.RayTaskError as error:
                 replies, failure = (), f"an actor failed: {error}"
@@ -180,7 +188,7 @@ class ActorPool:
         at = min(slot.seen - slot.finished, len(job.messages) - 1)
         others = [message for index, message in enumerate(job.messages) if index != at]
         if others:
-            slot.calls.appendleft((ref, Job(others, job.attempts)))
+            slot.calls.appendleft((ref, Job(others, job.attempts, job.site)))
         ray.kill(slot.actor)
         self._start(slot)
         reason = f"no reply within {self._timeout_s:g} s (failures.client_timeout_s)"
@@ -190,7 +198,9 @@ class ActorPool:
     def close(self) -> None:
         """Kill the actors; those of an engine that is gone are gone too."""
         try:
-            self._check_engine()
+            self._check_engine(False)
+        except StatesLost:
+            pass  # the other nodes' are still there
         except RunError:
             return
         for slot in self._slots:

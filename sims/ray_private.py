@@ -7,6 +7,7 @@ with its files left behind. We look after the head, and end the run in order.
 import contextlib
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ import ray
 
 from fedsbc.errors import RunError
 from sims.errors import skip_exit_hooks
+
+ANSWER_S = 5.0
+"""How long a cluster may take to answer at all."""
 
 HEAD = ("gcs_server", "raylet")
 """Processes that Ray cannot do without; its dashboard and monitors may die."""
@@ -77,3 +81,40 @@ def _ancestry(pid: int, parents: dict[int, int]) -> Iterator[int]:
     while pid in parents:
         yield pid
         pid = parents[pid]
+
+
+def answering_address(address: str) -> str:
+    """Return `host:port` of a cluster, once something answers there; Ray would try for minutes.
+
+    Args:
+        address: `host:port`, or `auto` for what `ray start` has left on this machine.
+
+    Raises:
+        OSError: nothing answers, or nothing is known.
+        ValueError: it is not an address.
+    """
+    services: Any = ray._private.services
+    known: str = services.canonicalize_bootstrap_address_or_die(address)
+    host, _, port = known.rpartition(":")
+    _connect(host.strip("[]"), int(port))
+    return known
+
+
+def _connect(host: str, port: int) -> None:
+    socket.create_connection((host, port), timeout=ANSWER_S).close()
+
+
+def answers(host: str, port: int) -> bool:
+    """Return whether anything answers there."""
+    try:
+        _connect(host, port)
+    except OSError:
+        return False
+    return True
+
+
+def free_resources() -> dict[str, dict[str, float]]:
+    """Return what nobody holds on each node of the cluster, by Ray's id of the node."""
+    state: Any = ray._private.state
+    free: dict[str, dict[str, float]] = state.available_resources_per_node()
+    return free

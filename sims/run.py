@@ -1,55 +1,34 @@
 """Run one experiment on the Ray engine: start actors, call the ServerApp, leave nothing behind."""
 
-import contextlib
-import math
-import os
-import shutil
+import itertools
 import sys
-import tempfile
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fedsbc import data, models
-from fedsbc.checkpoint import restore_states
+from fedsbc.checkpoint import generations, newest_whole
 from fedsbc.config import Config, to_json
 from fedsbc.data import DataSet, partition
-from fedsbc.data.mapped import write_train
-from fedsbc.errors import ConfigError
+from fedsbc.data.mapped import IMAGES, LABELS, write_train
+from fedsbc.errors import ConfigError, StatesLost
 from fedsbc.partition_files import write_parts
 from fedsbc.records import Summary
 from fedsbc.run_folder import RunFolder
 
 from . import signals
-from .resources import describe_fit, fit_actors, this_machine
-from .scratch import RAY, scratch_folder
+from .engine import Engine, engine_for
+from .scratch import scratch_folder
 
-ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "FLWR_TELEMETRY_ENABLED": "0",
-    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
-    "OMP_NUM_THREADS": "1",
-    # Large blocks stay in the process: a training step asks for the same ones again and again.
-    "MALLOC_MMAP_THRESHOLD_": "268435456",
-    "MALLOC_TRIM_THRESHOLD_": "268435456",
-}
-"""For the actors, which inherit it; what the user has set is left alone."""
+if TYPE_CHECKING:
+    from .actor import NodeConfig
+    from .fleet import Fleet
 
-STATE = "state"
-"""Folder of the scratch folder for client states and the shared weights."""
-
-MARK = "FEDSBC_RAY"
-"""Environment variable by which Ray's processes are known."""
-
-OBJECT_STORE_BYTES = 256 * 2**20
-"""Replies pass through it; weights and states do not."""
+PARTITION = "partition.npy"
 
 
 def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
-    """Run an experiment on Ray actors of this machine and return its summary.
+    """Run an experiment on Ray actors and return its summary.
 
     Args:
         config: the experiment.
@@ -67,11 +46,10 @@ def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
             "`flwr run .` for Flower's own runtime, `fedsbc deploy` for devices, and `resume` in "
             "the run config to go on with a run on devices (docs/deployment.md)"
         )
-    num_actors = fit_actors(config, this_machine(config))
     data_set = data.load(config.data)
     models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
     partition.check_counts(config.clients.count, len(data_set.y_train))
-    print(describe_fit(config, num_actors), file=sys.stderr)
+    engine = engine_for(config, data_set.sample_shape)
     # Ray and its actors start while this process deals the data and imports what a server needs.
     with (
         signals.raising(),
@@ -80,10 +58,8 @@ def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
     ):
         prepared = background.submit(_prepare, config, data_set, scratch)
         del data_set
-        if generation is not None:
-            restore_states(generation, scratch / STATE)
-        with _ray(num_actors, config, scratch):
-            return _serve(config, out, scratch, num_actors, generation, prepared)
+        with engine.running(out, scratch):
+            return _play(config, out, generation, engine, prepared)
 
 
 def _prepare(config: Config, data_set: DataSet, scratch: Path) -> None:
@@ -91,87 +67,74 @@ def _prepare(config: Config, data_set: DataSet, scratch: Path) -> None:
     parts = partition.split(
         config.data.partition, data_set.y_train, config.clients.count, config.seed
     )
-    write_parts(scratch / "partition.npy", parts)
+    write_parts(scratch / PARTITION, parts)
     write_train(scratch, data_set)
 
 
-@contextlib.contextmanager
-def _ray(num_actors: int, config: Config, scratch: Path) -> Iterator[None]:
-    """Start Ray for this run alone, and stop it; its sockets need a short path."""
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    root = str(Path(__file__).parent.parent)
-    os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
-    import ray
-
-    from .ray_private import stop
-
-    folder = tempfile.mkdtemp(prefix="fedsbc-")
-    os.environ[MARK] = folder
-    try:
-        (scratch.parent / RAY).symlink_to(folder)
-        with signals.kept():
-            ray.init(
-                num_cpus=max(1, math.ceil(num_actors * config.engine.cpus_per_actor)),
-                object_store_memory=OBJECT_STORE_BYTES,
-                include_dashboard=False,
-                configure_logging=False,
-                log_to_driver=False,
-                _temp_dir=folder,
-            )
-        signals.check()
-        yield
-    finally:
-        stop(f"{MARK}={folder}")
-        del os.environ[MARK]
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _serve(
-    config: Config,
-    out: Path,
-    scratch: Path,
-    num_actors: int,
-    generation: Path | None,
-    prepared: "Future[None]",
+def _play(
+    config: Config, out: Path, generation: Path | None, engine: Engine, prepared: "Future[None]"
 ) -> Summary:
-    """Start the actors and call the ServerApp on a Grid of them once the data are there."""
-    import ray
-    from flwr.app import Context, RecordDict
-
-    from .actor import ClientActor, NodeConfig
-    from .flower_private import RUN_ID, SERVER_NODE_ID, identify_server
-    from .grid import RayGrid
-    from .pool import ActorPool
-    from .ray_private import check_head
-
-    identify_server()
+    """Serve the run; where a node is lost, go back to the last checkpoint and serve it again."""
     run_config: NodeConfig = {"experiment": to_json(config), "out": str(out)}
     if generation is not None:
         run_config["generation"] = str(generation)
-    node_config: dict[str, Any] = {
-        "partition-file": str(scratch / "partition.npy"),
-        "data-dir": str(scratch),
-        "state-dir": str(scratch / STATE),
-    }
-    if config.record.deltas:
-        node_config["record-dir"] = str(out.resolve() / "deltas")
-    engine = config.engine
-    remote = ray.remote(num_cpus=engine.cpus_per_actor, num_gpus=engine.gpus_per_actor)(ClientActor)
+    for attempt in itertools.count(1):
+        try:
+            fleet = engine.fleet(run_config)
+            fleet.begin(str(attempt), generation)
+            _serve(config, fleet, run_config, prepared)
+        except StatesLost as lost:
+            if (out / "config.yaml").exists():  # otherwise it was lost before the run began
+                generation = _last_checkpoint(out)
+                run_config |= {"generation": str(generation or ""), "again": True}
+            _say_where(lost, generation, engine.num_nodes_left())
+        else:
+            break
+    return RunFolder.open(out).summary()
+
+
+def _last_checkpoint(out: Path) -> Path | None:
+    """Return the checkpoint to go back to, None for the beginning.
+
+    Raises:
+        RunError: there are some, all damaged.
+    """
+    found = generations(out / "checkpoint")
+    return newest_whole(found)[0].path if found else None
+
+
+def _say_where(lost: StatesLost, generation: Path | None, num_nodes: int) -> None:
+    """Say in one line what happened and where the run goes on."""
+    where = "the beginning (there is no checkpoint)"
+    if generation is not None:
+        where = f"the checkpoint of round {int(generation.name.partition('-')[2])}"
+    nodes = "1 node that is" if num_nodes == 1 else f"{num_nodes} nodes that are"
+    print(f"{lost}: going back to {where}, on the {nodes} left", file=sys.stderr, flush=True)
+
+
+def _serve(
+    config: Config, fleet: "Fleet", run_config: "NodeConfig", prepared: "Future[None]"
+) -> None:
+    """Start the actors and call the ServerApp on a Grid of them once the data are there."""
+    from flwr.app import Context, RecordDict
+
+    from .flower_private import RUN_ID, SERVER_NODE_ID, identify_server
+    from .grid import RayGrid
+    from .pool import ActorPool
+
+    identify_server()
     pool = ActorPool(
-        lambda counter: remote.remote(run_config, node_config, counter),
-        num_actors,
-        scratch,
+        fleet.seats(),
         config.failures.client_timeout_s,
         on_replaced=lambda reason: print(f"actor replaced: {reason}", file=sys.stderr),
-        check_engine=check_head,
+        check_engine=fleet.check,
     )
-    grid = RayGrid(pool, num_actors, config.clients.count, scratch / STATE)
     try:
         from strategies.app import app  # while the actors import the same
 
         prepared.result()
-        app(grid, Context(RUN_ID, SERVER_NODE_ID, {}, RecordDict(), run_config))
+        fleet.spread([PARTITION, IMAGES, LABELS])
+        grid = RayGrid(pool, fleet, config.clients.count)
+        app(grid, Context(RUN_ID, SERVER_NODE_ID, {}, RecordDict(), dict(run_config)))
     finally:
         pool.close()
-    return RunFolder.open(out).summary()

@@ -48,7 +48,8 @@ def _start(config: Config, run_config: Mapping[str, object]) -> tuple[RunFolder,
     """Return a new run folder (`out`), or one that a run goes on in and where it goes on from.
 
     `resume` names the folder of a run that was broken off; `generation`, a checkpoint in `out`
-    that was found already, is how `fedsbc resume` says the same.
+    that was found already, is how `fedsbc resume` says the same. `again` goes on in `out` whether
+    there is a generation or not: without one the run plays its rounds anew.
     """
     named, generation = (str(run_config.get(key) or "") for key in ("resume", "generation"))
     out = Path(named or str(run_config.get("out") or "") or Path("runs") / config.name)
@@ -57,10 +58,11 @@ def _start(config: Config, run_config: Mapping[str, object]) -> tuple[RunFolder,
         for note in (*plan.notes, f"going on after round {plan.generation.round}"):
             print(note, flush=True)
         generation = str(plan.generation.path)
-    if not generation:
+    if not generation and not run_config.get("again"):
         return RunFolder.create(out, to_yaml(config)), None
-    folder, snapshot = RunFolder.open(out), read_snapshot(Path(generation))
-    folder.cut_back(to_yaml(config), snapshot.records)
+    folder = RunFolder.open(out)
+    snapshot = read_snapshot(Path(generation)) if generation else None
+    folder.cut_back(to_yaml(config), snapshot.records if snapshot else [])
     return folder, snapshot
 
 

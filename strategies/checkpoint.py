@@ -1,7 +1,7 @@
 """When a run is saved, and how the server's side goes into a snapshot and comes back."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,7 +11,7 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from fedsbc import environment
-from fedsbc.checkpoint import Cost, Snapshot, save
+from fedsbc.checkpoint import Cost, Gather, Snapshot, save
 from fedsbc.config import Config, to_json
 from fedsbc.errors import ConfigError, FedsbcError
 from fedsbc.layout import Layout
@@ -29,6 +29,14 @@ class KeepsStates(Protocol):
     """A Grid whose clients keep their states in slot files that the server can read."""
 
     state_folder: Path
+
+
+@runtime_checkable
+class GathersStates(KeepsStates, Protocol):
+    """A Grid some of whose clients keep their states on other nodes."""
+
+    def gather(self, run_id: str, before_round: int, known: Mapping[int, int]) -> list[Path]:
+        """Bring those states here, see `fedsbc.checkpoint.save`."""
 
 
 def snapshot_of(rounds: Rounds, num_aborted: int, records: Sequence[RoundRecord]) -> Snapshot:
@@ -154,6 +162,7 @@ class Checkpoints:
         self._every = _rounds_between(config)
         self._tell = tell
         self._states: Path | None = None
+        self._gather: Gather | None = None
         self._first: Snapshot | None = None
         self._last: Snapshot | None = None
         self._has_failed = False
@@ -172,6 +181,7 @@ class Checkpoints:
         """
         if isinstance(grid, KeepsStates):
             self._states = grid.state_folder
+            self._gather = grid.gather if isinstance(grid, GathersStates) else None
         elif self._every and not self._on_devices:
             raise ConfigError(
                 f"checkpoint.every: {self._every}, but this engine keeps the states of clients "
@@ -211,7 +221,7 @@ class Checkpoints:
 
     def _save(self, snapshot: Snapshot) -> None:
         try:
-            cost = save(self._folder, snapshot, self._facts, self._states)
+            cost = save(self._folder, snapshot, self._facts, self._states, self._gather)
         except FedsbcError:
             self._has_failed = True
             raise

@@ -13,7 +13,7 @@ from flwr.serverapp.strategy import Result, Strategy
 from fedsbc.arrays import Vector
 from fedsbc.checkpoint import Snapshot
 from fedsbc.config import Config
-from fedsbc.errors import ConfigError, RunError
+from fedsbc.errors import ConfigError, RunError, StatesLost
 from fedsbc.experiment import downstream_compressor
 from fedsbc.layout import Layout
 from fedsbc.ledger import Ledger
@@ -108,6 +108,7 @@ class CompressedStrategy(Strategy):
             ConfigError: another package hides one of ours.
             RunError: too many rounds in a row could not be used, or the nodes are not those of
                 the config.
+            StatesLost: a node is gone, and the states of its clients with it.
         """
         check_names()
         rounds = self._prepare(grid, initial_arrays, timeout)
@@ -115,6 +116,8 @@ class CompressedStrategy(Strategy):
         self.outcome = Outcome(rounds.server, rounds.ledger, records)
         try:
             result = self._play_all(rounds, records, num_rounds or self.config.rounds, evaluate_fn)
+        except StatesLost:
+            raise  # the last round cannot be saved without them
         except BaseException:  # Ctrl-C too: what was reached is kept
             if self._checkpoints is not None:
                 self._checkpoints.broken_off()

@@ -36,15 +36,7 @@ class Command:
 
     def pids(self) -> list[int]:
         """Return the living processes of the command: itself, Ray's, the actors."""
-        wanted = f"{MARK}={self.mark}".encode()
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
-            except OSError:
-                continue  # it has just ended, or is not ours
-        return found
+        return pids_of(MARK, self.mark)
 
     def kill_all(self) -> None:
         """Kill -9 the driver and all that it started, at once."""
@@ -60,6 +52,19 @@ class Command:
         """Wait for the end and return the exit status and what was said on standard error."""
         _, said = self.process.communicate(timeout=WAIT_S)
         return self.process.returncode, said
+
+
+def pids_of(variable: str, value: str) -> list[int]:
+    """Return the living processes that were started with a variable in their environment."""
+    wanted = f"{variable}={value}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:
+            continue  # it has just ended, or is not ours
+    return found
 
 
 def wait_until(is_so: Callable[[], bool], timeout_s: float = WAIT_S) -> None:

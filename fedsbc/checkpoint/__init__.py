@@ -17,18 +17,20 @@ before the previous go. States that did not change are hard links into the previ
 """
 
 from fedsbc.checkpoint.generation import Generation, generations
-from fedsbc.checkpoint.resuming import Plan, begin_again, plan_resume
+from fedsbc.checkpoint.resuming import Plan, begin_again, newest_whole, plan_resume
 from fedsbc.checkpoint.snapshot import Snapshot, read_snapshot
 from fedsbc.checkpoint.states import restore_states
-from fedsbc.checkpoint.writing import Cost, save
+from fedsbc.checkpoint.writing import Cost, Gather, save
 
 __all__ = [
     "Cost",
+    "Gather",
     "Generation",
     "Plan",
     "Snapshot",
     "begin_again",
     "generations",
+    "newest_whole",
     "plan_resume",
     "read_snapshot",
     "restore_states",

@@ -78,7 +78,7 @@ def plan_resume(
             f"{path}: nothing to resume: no checkpoint was saved (checkpoint.every: "
             f"{config.checkpoint.every or 'null'}); remove the folder and run it again: fedsbc run"
         )
-    generation, notes = _newest_whole(found)
+    generation, notes = newest_whole(found)
     if generation.round > config.rounds or _has_ended(folder, config):
         raise RunError(
             f"{path}: nothing to resume: {generation.round} of {config.rounds} rounds are done; "
@@ -87,7 +87,7 @@ def plan_resume(
     facts = read_facts(generation.path)
     _check_config(path, facts["config"], config)
     _check_layouts(generation, facts["layouts"], config)
-    differing = _differing_versions(facts["environment"])
+    differing = _differing_versions(facts["environment"], config)
     if differing and not force:
         raise ConfigError(
             f"{path}: the bytes may differ from here on: {differing}; install the same, or go on "
@@ -106,8 +106,15 @@ def _has_ended(folder: RunFolder, config: Config) -> bool:
     return summary.completed and summary.rounds >= config.rounds
 
 
-def _newest_whole(found: list[Generation]) -> tuple[Generation, tuple[str, ...]]:
-    """Return the newest generation that is whole, and a note where it is not the newest of all."""
+def newest_whole(found: list[Generation]) -> tuple[Generation, tuple[str, ...]]:
+    """Return the newest generation that is whole, and notes where it is not the newest of all.
+
+    Args:
+        found: generations, newest first; at least one.
+
+    Raises:
+        RunError: every one is damaged.
+    """
     damages: list[str] = []
     for generation in found:
         damage = generation.damage()
@@ -155,8 +162,8 @@ def _check_layouts(generation: Generation, saved: list[str], config: Config) -> 
         )
 
 
-def _differing_versions(saved: Mapping[str, Any]) -> str:
-    """Return what is another version or processor than the checkpoint's, as text."""
+def _differing_versions(saved: Mapping[str, Any], config: Config) -> str:
+    """Return what is another version, processor or GPU than the checkpoint's, as text."""
     now = environment.describe()
     differing = [
         f"{name} is {now['packages'].get(name)}, but was {saved['packages'].get(name)}"
@@ -165,7 +172,15 @@ def _differing_versions(saved: Mapping[str, Any]) -> str:
     ]
     if now["cpu"] != saved["cpu"]:
         differing.append(f"the processor is {now['cpu']}, but was {saved['cpu']}")
+    gpus_now, gpus_before = now["gpus"][:1], saved.get("gpus", [])[:1]
+    may_use_gpu = config.engine.gpus_per_actor > 0 and config.engine.device != "cpu"
+    if may_use_gpu and gpus_now != gpus_before:
+        differing.append(f"the GPU is {_named(gpus_now)}, but was {_named(gpus_before)}")
     return "; ".join(differing)
+
+
+def _named(gpus: list[str]) -> str:
+    return gpus[0] if gpus else "none"
 
 
 def begin_again(checkpoints: Path, round: int) -> int:

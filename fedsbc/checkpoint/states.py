@@ -6,9 +6,11 @@ while actors train the next round, because that round writes to the other slot.
 """
 
 import hashlib
+import itertools
 import os
 import shutil
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,16 +46,19 @@ class StateFile:
         return f"client-{self.client_id:05d}.a"
 
 
-def newest_states(folder: Path, run_id: str, before_round: int) -> list[StateFile]:
+def newest_states(
+    folders: Path | Sequence[Path], run_id: str, before_round: int
+) -> list[StateFile]:
     """Return each client's newest state of a run that was written before a round, by client id.
 
     Args:
-        folder: of slot files; it need not exist.
+        folders: of slot files; they need not exist.
         run_id: states of other runs are left out.
         before_round: the round that comes next.
     """
     slots: dict[int, list[StateFile]] = defaultdict(list)
-    for path in folder.glob("client-*.[ab]"):
+    places = [folders] if isinstance(folders, Path) else folders
+    for path in itertools.chain.from_iterable(place.glob("client-*.[ab]") for place in places):
         header = _header(path)
         if header is not None and header["run_id"] == run_id:
             client_id = int(path.stem.partition("-")[2])
@@ -107,4 +112,9 @@ def restore_states(generation: Path, folder: Path) -> None:
     """Copy the clients' states of a generation to a folder of slot files, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted((generation / "clients").iterdir()):
-        shutil.copyfile(path, folder / path.name)
+        restore_state(path, folder)
+
+
+def restore_state(path: Path, folder: Path) -> None:
+    """Copy one client's state of a generation to a folder of slot files."""
+    shutil.copyfile(path, folder / path.name)

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from fedsbc.checkpoint.generation import (
 )
 from fedsbc.checkpoint.snapshot import Snapshot, write_snapshot
 from fedsbc.checkpoint.states import StateFile, copy_state, newest_states
-from fedsbc.errors import RunError
+from fedsbc.errors import RunError, StatesLost
 
 COSTS = "costs.jsonl"
 
@@ -31,6 +31,10 @@ PAUSE_VARIABLE = "FEDSBC_CHECKPOINT_PAUSE_S"
 
 Entry = dict[str, Any]
 """A file in the manifest: `bytes`, `sha256`, and for a client's state `round`."""
+
+Gather = Callable[[str, int, Mapping[int, int]], list[Path]]
+"""Brings the newest states of a run before a round, but for those of known rounds, by client;
+returns the folders that hold them."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,11 @@ class Cost:
 
 
 def save(
-    folder: Path, snapshot: Snapshot, facts: Mapping[str, Any], states: Path | None
+    folder: Path,
+    snapshot: Snapshot,
+    facts: Mapping[str, Any],
+    states: Path | None,
+    gather: Gather | None = None,
 ) -> Cost | None:
     """Write the generation of a snapshot; afterwards it and the one before are on the disk.
 
@@ -64,6 +72,8 @@ def save(
         snapshot: the server after a closed round.
         facts: see `write_snapshot`.
         states: folder of the clients' slot files; None where clients keep no state here.
+        gather: brings the states that other nodes keep, but for those that the previous
+            generation has; None where no other node keeps any.
 
     Returns:
         What it cost; None if the newest generation is of that round already.
@@ -71,6 +81,7 @@ def save(
     Raises:
         RunError: it cannot be written, for want of space or permission; the previous generation
             is as it was.
+        StatesLost: another node is gone, and states with it; the previous generation is whole.
     """
     started = time.monotonic()
     previous = next(iter(generations(folder)), None)
@@ -80,11 +91,14 @@ def save(
     try:
         folder.mkdir(exist_ok=True)
         _tidy(folder, previous)
-        files, linked = _build(building, snapshot, facts, states, previous)
+        found = _states(snapshot, states, gather, previous)
+        files, linked = _build(building, snapshot, facts, found, previous)
         building.rename(folder / f"round-{snapshot.round:06d}")
         sync(folder)
     except (OSError, RunError) as error:
         shutil.rmtree(building, ignore_errors=True)
+        if isinstance(error, StatesLost):
+            raise
         raise RunError(_failure(folder, snapshot.round, previous, error)) from error
     cost = _cost(snapshot.round, time.monotonic() - started, files, linked)
     with (
@@ -102,17 +116,35 @@ def _tidy(folder: Path, keep: Generation | None) -> None:
     discard(generation for generation in generations(folder) if generation != keep)
 
 
+def _states(
+    snapshot: Snapshot, folder: Path | None, gather: Gather | None, previous: Generation | None
+) -> list[StateFile]:
+    """Return each client's newest state: here, brought here, or in the previous generation."""
+    folders, before_round = [folder] if folder else [], snapshot.round + 1
+    if gather is not None:
+        files = previous.files(snapshot.run_id) if previous else {}
+        known = {_client_of(n): e["round"] for n, e in files.items() if "round" in e}
+        gathered = gather(snapshot.run_id, before_round, known)
+        folders += gathered
+        folders += [previous.path / "clients"] if gathered and previous else []
+    return newest_states(folders, snapshot.run_id, before_round)
+
+
+def _client_of(name: str) -> int:
+    """Return the client of a file `clients/client-00017.a`."""
+    return int(Path(name).stem.partition("-")[2])
+
+
 def _build(
     building: Path,
     snapshot: Snapshot,
     facts: Mapping[str, Any],
-    states: Path | None,
+    found: Sequence[StateFile],
     previous: Generation | None,
 ) -> tuple[dict[str, Entry], set[str]]:
     """Write all files, the manifest last; return its entries and which were only linked."""
     (building / "clients").mkdir(parents=True)
     files = {name: _entry(building / name) for name in write_snapshot(building, snapshot, facts)}
-    found = newest_states(states, snapshot.run_id, snapshot.round + 1) if states else []
     old = previous.files(snapshot.run_id) if previous else {}
     stored = in_threads(lambda state: _store(state, building, previous, old), found)
     linked = set()

@@ -7,8 +7,9 @@ generator (dropout) and integer buffers are all set at the start of each call.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -26,6 +27,9 @@ from fedsbc.training.sequential import gradient_of
 
 BUFFER_PREFIX = "buffer."
 """Before the names of integer buffers in a client's state."""
+
+Change: TypeAlias = Vector | torch.Tensor
+"""A change of the model, float32, shape (d,): an array, or a tensor on the model's device."""
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
@@ -55,8 +59,9 @@ class TrainResult:
     """What a client has after a round of local training.
 
     Attributes:
-        delta: local weights minus base weights, float32, shape (d,), aligned. It is not finite
-            where training diverged: whoever compresses it refuses it.
+        change: local weights minus base weights, float32, shape (d,), where the model is: an
+            aligned array, or a tensor on its device. It is not finite where training diverged:
+            whoever compresses it refuses it.
         buffers: float buffers after training, float32.
         loss: mean over the steps of the batches' mean loss; 0.0 without steps.
         num_steps: local steps taken; 0 for a client without samples.
@@ -65,12 +70,17 @@ class TrainResult:
             and integer buffers.
     """
 
-    delta: Vector
+    change: Change
     buffers: Vector
     loss: float
     num_steps: int
     num_samples: int
     optimizer_state: State
+
+    @cached_property
+    def delta(self) -> Vector:
+        """The change in main memory."""
+        return self.change if isinstance(self.change, np.ndarray) else to_array(self.change)
 
 
 class Trainer:
@@ -96,6 +106,7 @@ class Trainer:
         self._gradient = gradient_of(model)
         self._optimizer = make(clients.optimizer, model.flat_weights, model.gradient)
         self._norms = [m for m in model.module.modules() if isinstance(m, NORMS)]
+        self._base = model.flat_weights.clone() if model.device.type != "cpu" else None
         self._integers = {name: b.clone() for name, b in model.integer_buffers.items()}
 
     def num_steps(self, num_samples: int) -> int:
@@ -135,11 +146,11 @@ class Trainer:
             first_step: number of local steps before this round, for the schedule.
             optimizer_state: what the client's previous round returned; None before its first.
             rows: the client's rows in x and y, int64; None: all of them.
-            out: where the delta goes, shape (d,), aligned; None: a new vector.
+            out: where the delta goes, shape (d,), aligned; None: a new vector. On a GPU the
+                change stays there.
         """
         make_deterministic(self._model.device)
         rows = np.arange(len(y)) if rows is None else rows
-        out = aligned_vector(self._model.num_params) if out is None else out
         self._restore(base, buffers, optimizer_state or {}, seed, client_id, round)
         num_steps = self.num_steps(len(rows))
         total = 0.0
@@ -148,16 +159,23 @@ class Trainer:
             order = batches(len(rows), self._batch_size, draws, bool(self._norms))
             chosen = (rows[batch] for batch in islice(order, num_steps))
             total = self._run(as_samples(x), as_samples(y), chosen, first_step)
-        to_array(self._model.flat_weights, out)
-        out -= base
         return TrainResult(
-            out,
+            self._change(base, out),
             to_array(self._model.flat_buffers),
             total / max(1, num_steps),
             num_steps,
             len(rows),
             self._state(),
         )
+
+    def _change(self, base: Vector, out: Vector | None) -> Change:
+        """Return the change since the base, where the model is."""
+        if self._base is not None:
+            return self._model.flat_weights - self._base
+        out = aligned_vector(self._model.num_params) if out is None else out
+        to_array(self._model.flat_weights, out)
+        out -= base
+        return out
 
     def _restore(
         self,
@@ -170,6 +188,8 @@ class Trainer:
     ) -> None:
         """Set everything that training depends on."""
         self._model.load(base, buffers)
+        if self._base is not None:
+            self._base.copy_(self._model.flat_weights)
         for name, buffer in self._model.integer_buffers.items():
             saved = state.get(BUFFER_PREFIX + name)
             buffer.copy_(self._integers[name] if saved is None else as_tensor(saved))

@@ -17,7 +17,7 @@ from fedsbc.errors import RunError
 from sims.bench.jobs import NUM_WORKERS, Job
 from sims.bench.watch import Measured, watch
 from sims.deploy.processes import Processes, free_ports, wait_for_port
-from sims.run import ENVIRONMENT
+from sims.engine import ENVIRONMENT
 
 OURS = {"sbc": {"name": "sbc", "density": 0.01}, "fedavg": {"name": "none"}}
 """Our contenders: upstream schemes."""

@@ -1,5 +1,6 @@
 """The pool of actors, with an engine that does what a test says: dead, hung and slow actors."""
 
+import itertools
 import time
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import ray
 from fedsbc.errors import RunError
 from sims import pool as pools
 from sims.counter import STARTING, Counter
-from sims.pool import ActorPool, Job
+from sims.pool import ActorPool, Job, Seat
 
 
 class Ref(SimpleNamespace):
@@ -27,12 +28,15 @@ class Engine:
         self.hangs_on: set[str] = set()
         self.dies_on: list[str] = []
         self.num_killed = 0
+        self.numbers = itertools.count()
 
-    def make(self, counter):
-        number = Counter(counter, 0)
-        return SimpleNamespace(
-            handle=SimpleNamespace(remote=lambda batch: self.call(number, batch))
-        )
+    def seat(self, folder, site=0):
+        def start():
+            number = Counter(folder / f"{next(self.numbers)}.count", 0)
+            handle = SimpleNamespace(remote=lambda batch: self.call(number, batch))
+            return number, SimpleNamespace(handle=handle)
+
+        return Seat(start, site)
 
     def call(self, counter, batch):
         return Ref(counter=counter, batch=batch, result=None, hangs=False)
@@ -81,7 +85,8 @@ def engine(monkeypatch):
 
 def make(engine, tmp_path, timeout_s=60.0, **options):
     notes = []
-    pool = ActorPool(engine.make, 1, tmp_path, timeout_s, on_replaced=notes.append, **options)
+    seats = [engine.seat(tmp_path)]
+    pool = ActorPool(seats, timeout_s, on_replaced=notes.append, **options)
     return pool, notes
 
 
@@ -142,7 +147,7 @@ def test_an_actor_that_starts_does_not_hang(engine, tmp_path):
 
 
 def test_without_an_engine_the_run_ends(engine, tmp_path):
-    def check():
+    def check(has_died):
         raise RunError("the head has died")
 
     engine.dies_on = ["a"]
@@ -163,3 +168,33 @@ def test_jobs_of_a_hung_actor_keep_their_attempts(engine, tmp_path):
     while not first:
         first = pool.wait(0.01)
     assert [job.attempts for _, job in pool._slots[0].calls] == [2]
+
+
+def test_a_job_goes_to_an_actor_of_its_site(engine, tmp_path):
+    played = []
+    play = engine.play
+    engine.play = lambda ref: (played.append((ref.site, ref.batch)), play(ref))
+    call = engine.call
+
+    def seat(site):
+        made = engine.seat(tmp_path, site)
+
+        def start():
+            counter, _ = made.start()
+
+            def remote(batch):
+                ref = call(counter, batch)
+                ref.site = site
+                return ref
+
+            return counter, SimpleNamespace(handle=SimpleNamespace(remote=remote))
+
+        return Seat(start, site)
+
+    pool = ActorPool([seat(0), seat(1), seat(1)], 60.0, on_replaced=print)
+    for number in range(8):
+        pool.submit([f"a{number}"], site=1)
+    pool.submit(["b"], site=0)
+    engine.dies_on = ["a0"]
+    assert len(finish(pool, 9)[0]) == 9
+    assert {batch[0][0]: site for site, batch in played} == {"a": 1, "b": 0}

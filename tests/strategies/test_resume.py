@@ -14,6 +14,7 @@ from flwr.app import Context, RecordDict
 
 from fedsbc import environment
 from fedsbc.checkpoint import generations, plan_resume, restore_states
+from fedsbc.checkpoint.resuming import _differing_versions
 from fedsbc.config import Config, to_json
 from fedsbc.config.yaml_text import dump, parse
 from fedsbc.errors import ConfigError, RunError
@@ -355,6 +356,15 @@ def test_another_version_is_refused_unless_forced(run, monkeypatch, what):
     assert "--force" in str(error.value)
     (note,) = plan_resume(RunFolder.open(run), 8, force=True).notes
     assert "--force" in note
+
+
+def test_another_gpu_counts_where_the_run_may_use_one():
+    before = {**environment.describe(), "gpus": ["Some GPU"]}
+    assert _differing_versions(before, small()) == ""
+    found = _differing_versions(before, small("engine.gpus_per_actor=0.25"))
+    assert found.endswith("but was Some GPU")
+    on_cpu = small("engine.gpus_per_actor=0.25", "engine.device=cpu")
+    assert _differing_versions(before, on_cpu) == ""
 
 
 def test_other_data_are_refused(run):
