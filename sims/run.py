@@ -42,8 +42,9 @@ def run(config: Config, out: Path, generation: Path | None = None) -> Summary:
     """
     if config.engine.kind != "ray":
         raise ConfigError(
-            f"engine.kind: {config.engine.kind!r} is not started by `fedsbc run`; "
-            "use `flwr run .` for Flower's own runtime"
+            f"engine.kind: {config.engine.kind!r} is not started by `fedsbc run` or `resume`; use "
+            "`flwr run .` for Flower's own runtime, `fedsbc deploy` for devices, and `resume` in "
+            "the run config to go on with a run on devices (docs/deployment.md)"
         )
     data_set = data.load(config.data)
     models.check_data(config.model, data_set.sample_shape, data_set.num_classes)
@@ -76,7 +77,7 @@ def _play(
     """Serve the run; where a node is lost, go back to the last checkpoint and serve it again."""
     run_config: NodeConfig = {"experiment": to_json(config), "out": str(out)}
     if generation is not None:
-        run_config["resume"] = str(generation)
+        run_config["generation"] = str(generation)
     for attempt in itertools.count(1):
         try:
             fleet = engine.fleet(run_config)
@@ -85,7 +86,7 @@ def _play(
         except StatesLost as lost:
             if (out / "config.yaml").exists():  # otherwise it was lost before the run began
                 generation = _last_checkpoint(out)
-                run_config |= {"resume": str(generation or ""), "again": True}
+                run_config |= {"generation": str(generation or ""), "again": True}
             _say_where(lost, generation, engine.num_nodes_left())
         else:
             break

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -10,7 +11,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedsbc import data, models
 from fedsbc.arrays import Vector
-from fedsbc.checkpoint import Snapshot, begin_again, read_snapshot
+from fedsbc.checkpoint import Snapshot, begin_again, plan_resume, read_snapshot
 from fedsbc.config import Config, to_yaml
 from fedsbc.data import DataSet
 from fedsbc.evaluation import evaluate
@@ -19,6 +20,7 @@ from fedsbc.flat_model import FlatModel
 from fedsbc.layout import Layout
 from fedsbc.progress import Progress
 from fedsbc.records import Summary
+from fedsbc.report import write_report
 from fedsbc.run_folder import RunFolder, named_tensors
 
 from .checkpoint import Checkpoints
@@ -37,21 +39,31 @@ def main(grid: Grid, context: Context) -> None:
     """
     config = config_of(context.run_config)
     torch.set_num_threads(1)  # the model's figures must not depend on the number of cores
-    out = out_folder(config, str(context.run_config.get("out") or ""))
-    generation = str(context.run_config.get("resume") or "")
-    resumed = read_snapshot(Path(generation)) if generation else None
-    if resumed is not None or context.run_config.get("again"):
-        folder = RunFolder.open(out)
-        folder.cut_back(to_yaml(config), resumed.records if resumed else [])
-    else:
-        folder = RunFolder.create(out, to_yaml(config))
+    folder, resumed = _start(config, context.run_config)
     folder.write_environment()
     run(grid, config, folder, resumed)
 
 
-def out_folder(config: Config, out: str) -> Path:
-    """Return where the run folder goes: `out`, or runs/<name> in the working directory."""
-    return Path(out) if out else Path("runs") / config.name
+def _start(config: Config, run_config: Mapping[str, object]) -> tuple[RunFolder, Snapshot | None]:
+    """Return a new run folder (`out`), or one that a run goes on in and where it goes on from.
+
+    `resume` names the folder of a run that was broken off; `generation`, a checkpoint in `out`
+    that was found already, is how `fedsbc resume` says the same. `again` goes on in `out` whether
+    there is a generation or not: without one the run plays its rounds anew.
+    """
+    named, generation = (str(run_config.get(key) or "") for key in ("resume", "generation"))
+    out = Path(named or str(run_config.get("out") or "") or Path("runs") / config.name)
+    if named:
+        plan = plan_resume(RunFolder.open(out), config=config)
+        for note in (*plan.notes, f"going on after round {plan.generation.round}"):
+            print(note, flush=True)
+        generation = str(plan.generation.path)
+    if not generation and not run_config.get("again"):
+        return RunFolder.create(out, to_yaml(config)), None
+    folder = RunFolder.open(out)
+    snapshot = read_snapshot(Path(generation)) if generation else None
+    folder.cut_back(to_yaml(config), snapshot.records if snapshot else [])
+    return folder, snapshot
 
 
 def run(grid: Grid, config: Config, folder: RunFolder, resumed: Snapshot | None = None) -> Summary:
@@ -93,6 +105,7 @@ def run(grid: Grid, config: Config, folder: RunFolder, resumed: Snapshot | None 
         progress.close()
     assert strategy.outcome is not None, "a strategy that returns has an outcome"
     summary = _write(folder, config, strategy.outcome, time.monotonic() - started)
+    write_report([folder], folder.path / "report.html")
     print(f"run folder: {folder.path.resolve()}")
     return summary
 

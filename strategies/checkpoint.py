@@ -91,12 +91,17 @@ def _aligned(array: NDArray[np.float32], layout: Layout) -> NDArray[np.float32]:
     return vector
 
 
-def restore_members(members: dict[int, Member], snapshot: Snapshot) -> None:
+def restore_members(members: dict[int, Member], snapshot: Snapshot) -> list[str]:
     """Give the members of a new start what the server knew of them.
+
+    Returns:
+        What was lost, a line for each client that has no state of this run any more, or one of a
+        later version than the run goes on from.
 
     Raises:
         ConfigError: they are not those of the snapshot, or have other data.
     """
+    lost = []
     for known in snapshot.members:
         member = members.get(known["client_id"])
         found = None if member is None else member.num_samples
@@ -106,8 +111,39 @@ def restore_members(members: dict[int, Member], snapshot: Snapshot) -> None:
                 f"{known['num_samples']} at the checkpoint: the data have changed"
             )
         is_lost = member.base_version < 0  # then its state is, and it needs the full model
+        if is_lost and known["base_version"] >= 0:
+            lost.append(
+                f"client {member.client_id} has lost its state of version {known['base_version']}: "
+                "it gets the full model, its residual is gone"
+            )
+        if member.base_version > snapshot.round:
+            lost.append(
+                f"client {member.client_id} was at version {member.base_version}, but the run goes "
+                f"on from {snapshot.round}: what it did since then is void"
+            )
         for name, value in known.items():
             setattr(member, name, -1 if name == "base_version" and is_lost else value)
+    return lost
+
+
+def _rounds_between(config: Config) -> int:
+    """Return the rounds between two checkpoints, 0 for none.
+
+    Devices keep the states of their last two rounds, so that a server which goes on after the last
+    whole round finds the states that this one started from; of an older round they are gone.
+
+    Raises:
+        ConfigError: devices would have gone on too far.
+    """
+    every = config.checkpoint.every
+    if config.engine.kind != "deploy":
+        return every or 0
+    if every not in (None, 0, 1):
+        raise ConfigError(
+            f"checkpoint.every: {every}, but devices keep the states of their last two rounds "
+            "alone; on engine.kind: deploy use 1 or null (after each round), or 0 (never)"
+        )
+    return 1 if every is None else every
 
 
 class Checkpoints:
@@ -122,7 +158,8 @@ class Checkpoints:
     def __init__(self, folder: Path, config: Config, tell: Callable[[str], None]) -> None:
         self._folder = folder
         self._config = config
-        self._every = config.checkpoint.every or 0
+        self._on_devices = config.engine.kind == "deploy"
+        self._every = _rounds_between(config)
         self._tell = tell
         self._states: Path | None = None
         self._gather: Gather | None = None
@@ -145,7 +182,7 @@ class Checkpoints:
         if isinstance(grid, KeepsStates):
             self._states = grid.state_folder
             self._gather = grid.gather if isinstance(grid, GathersStates) else None
-        elif self._every:
+        elif self._every and not self._on_devices:
             raise ConfigError(
                 f"checkpoint.every: {self._every}, but this engine keeps the states of clients "
                 "where no checkpoint can reach them; use engine.kind: ray, or checkpoint.every: 0"
@@ -168,7 +205,8 @@ class Checkpoints:
 
     def broken_off(self) -> None:
         """Save the last whole round of a run that is breaking off; errors are only told."""
-        if self._last is None or self._states is None or self._has_failed:
+        is_saved = self._states is not None or (self._on_devices and self._every)
+        if self._last is None or not is_saved or self._has_failed:
             return
         try:
             self._save(self._last)
@@ -176,7 +214,10 @@ class Checkpoints:
             self._tell(str(error))
             return
         run = self._folder.parent
-        self._tell(f"round {self._last.round} is saved; to go on: fedsbc resume {run}")
+        command = "flwr run, as before, with resume in its run config:" * self._on_devices
+        self._tell(
+            f"round {self._last.round} is saved; to go on: {command or 'fedsbc resume'} {run}"
+        )
 
     def _save(self, snapshot: Snapshot) -> None:
         try:

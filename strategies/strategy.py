@@ -170,7 +170,8 @@ class CompressedStrategy(Strategy):
             self._journal.note(empty)
         if resumed is not None:
             restore_server(server, resumed)
-            restore_members(members, resumed)
+            for line in restore_members(members, resumed):
+                self._journal.note(line)
             ledger = resumed.ledger  # an interruption costs the network of the run nothing
         return Rounds(
             self.config,

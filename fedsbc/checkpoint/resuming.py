@@ -49,12 +49,19 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def plan_resume(folder: RunFolder, rounds: int | None = None, *, force: bool = False) -> Plan:
+def plan_resume(
+    folder: RunFolder,
+    rounds: int | None = None,
+    *,
+    config: Config | None = None,
+    force: bool = False,
+) -> Plan:
     """Find out from where a run can go on.
 
     Args:
         folder: the run's.
         rounds: how many rounds it shall have in all; the config's if None.
+        config: the one that it is asked to go on with; the folder's own if None.
         force: go on although versions differ on which the bytes depend.
 
     Raises:
@@ -63,7 +70,8 @@ def plan_resume(folder: RunFolder, rounds: int | None = None, *, force: bool = F
         RunError: there is nothing to resume, or every generation is damaged.
     """
     path = folder.path
-    config = configs.load(path / "config.yaml", [] if rounds is None else [f"rounds={rounds}"])
+    if config is None:
+        config = configs.load(path / "config.yaml", [] if rounds is None else [f"rounds={rounds}"])
     found = generations(path / "checkpoint")
     if not found:
         raise RunError(

@@ -143,7 +143,8 @@ class CheckpointConfig(Options):
 
     Attributes:
         every: rounds between two checkpoints, with one before the first and one after the last
-            round; null or 0: only where the run breaks off.
+            round; null or 0: only where the run breaks off. On devices (`engine.kind: deploy`)
+            null or 1: after each round; 0: never.
     """
 
     every: Annotated[int, Field(ge=0)] | None = None

@@ -40,7 +40,7 @@ def run_command(
 
 
 def run_and_report(config: "Config", folder: Path, generation: Path | None = None) -> None:
-    """Run, or go on from a checkpoint; then write the report and print the line of figures."""
+    """Run, or go on from a checkpoint; then print the line of figures."""
     try:
         from sims.run import run
 
@@ -53,11 +53,9 @@ def run_and_report(config: "Config", folder: Path, generation: Path | None = Non
 
 
 def report(folder: Path) -> None:
-    """Write the run's report, and print its line of figures."""
-    from fedsbc.report import table, write_report
+    """Print a run's line of figures, and where its report is."""
+    from fedsbc.report import table
     from fedsbc.run_folder import RunFolder
 
-    runs = [RunFolder.open(folder)]
-    write_report(runs, folder / "report.html")
-    typer.echo(table(runs))
+    typer.echo(table([RunFolder.open(folder)]))
     typer.echo(f"Report: {folder / 'report.html'}")

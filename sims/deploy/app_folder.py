@@ -30,6 +30,7 @@ clientapp = "clients.app:app"
 [tool.flwr.app.config]
 experiment = {experiment}
 out = {out}
+resume = ""
 """
 
 

@@ -107,6 +107,7 @@ class Deployment:
         *,
         authority: Path | None = None,
         address: str = HOST,
+        port: int | None = None,
         within: Sequence[str] = (),
     ) -> None:
         """Start a SuperNode; it joins by itself, and again after it was stopped.
@@ -114,12 +115,14 @@ class Deployment:
         Args:
             name: of a node that was added.
             authority: certificate that the SuperLink's must be signed by; None: the real one.
-            address: of the SuperLink.
+            address: of the SuperLink, or of what relays to it.
+            port: where it listens; None: the SuperLink's.
             within: words before the command, such as those that enter a network namespace.
         """
-        node, (port,) = self.nodes[name], free_ports(1)
+        node, (own_port,) = self.nodes[name], free_ports(1)
         config = " ".join(f"{key}={_toml(value)}" for key, value in node.config.items())
-        command = ["flower-supernode", "--superlink", f"{address}:{self.port}", "--port", str(port)]
+        command = ["flower-supernode", "--superlink", f"{address}:{port or self.port}"]
+        command += ["--port", str(own_port)]
         command += ["--root-certificates", str(authority or self.certificates.authority)]
         command += ["--auth-supernode-private-key", str(node.private_key), "--node-config", config]
         self.processes.start(name, [*within, *command])
@@ -158,9 +161,15 @@ class Deployment:
             raise RunError(f"flwr {' '.join(arguments[:2])}: {' '.join(str(said).split())}")
         return dict(answer)
 
-    def submit(self, app: Path) -> str:
-        """Start a run of an app and return its Flower run id."""
-        return str(self.flwr("run", str(app))["run-id"])
+    def submit(self, app: Path, resume: Path | None = None) -> str:
+        """Start a run of an app and return its Flower run id.
+
+        Args:
+            app: its folder.
+            resume: the run folder of a run that was broken off, to go on with.
+        """
+        more = ["--run-config", f"resume={_toml(str(resume))}"] if resume else []
+        return str(self.flwr("run", str(app), *more)["run-id"])
 
     def status(self, run_id: str) -> tuple[str, str]:
         """Return a run's status (`finished:completed`) and its details."""

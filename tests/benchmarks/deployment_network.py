@@ -1,9 +1,10 @@
 """What a deployment really transfers: bytes on the interfaces against the ledger, and seconds.
 
-    python -m tests.benchmarks.deployment_network [--profile 4g] [--rounds 3] OUT
+    python -m tests.benchmarks.deployment_network [--profile 4g] [--scheme sbc] [--rounds 3] OUT
 
 Three SuperNodes run in network namespaces of their own, each on a link of its own to the SuperLink;
-`tc` limits the links where a profile is given. Needs root, `ip` and `tc`. Writes one JSON object.
+`tc` limits the links where a profile is given: netem to the profile's rates and latency, or, in a
+kernel without netem, tbf to its rates alone. Needs root, `ip` and `tc`. Writes one JSON object.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,11 +27,21 @@ from sims.deploy.local import node_config
 
 ROOT = Path(__file__).parents[2]
 NUM_NODES = 3
-SAMPLE_S = 0.02
+SAMPLE_S = 0.01
 QUIET_S = 1.0
 """A transfer ends where nothing more than `QUIET_BYTES` follows for so long."""
 QUIET_BYTES = 3000
 SCHEMES = {"dense": "upstream.name=none", "sbc": "upstream.name=sbc"}
+
+
+def why_not():
+    """Return why there can be no namespaces with limited links here; None if there can."""
+    try:
+        with closing(Link(99, PROFILES["4g"])):
+            return None
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", None) or str(error)
+        return f"network namespaces with tc limits cannot be made here: {said.strip()}"
 
 
 def ip(*words):
@@ -43,7 +54,7 @@ class Link:
     def __init__(self, number, profile):
         self.name, self.near, self.far = f"fsb{number}", f"fsbs{number}", f"fsbn{number}"
         self.server, node = f"10.213.{number}.1", f"10.213.{number}.2"
-        self.samples = []
+        self.samples, self.has_delay = [], False
         ip("netns", "add", self.name)
         ip("link", "add", self.near, "type", "veth", "peer", "name", self.far, "netns", self.name)
         ip("addr", "add", f"{self.server}/24", "dev", self.near)
@@ -51,15 +62,25 @@ class Link:
         ip("-n", self.name, "addr", "add", f"{node}/24", "dev", self.far)
         ip("-n", self.name, "link", "set", self.far, "up")
         ip("-n", self.name, "link", "set", "lo", "up")
-        if profile:
-            self._limit(["tc"], self.near, profile.downlink_bit_s, profile.latency_s)
-            within = ["ip", "netns", "exec", self.name, "tc"]
-            self._limit(within, self.far, profile.uplink_bit_s, profile.latency_s)
+        try:
+            if profile:
+                self._limit(["tc"], self.near, profile.downlink_bit_s, profile.latency_s)
+                within = ["ip", "netns", "exec", self.name, "tc"]
+                self._limit(within, self.far, profile.uplink_bit_s, profile.latency_s)
+        except BaseException:
+            self.close()
+            raise
 
     def _limit(self, command, device, rate_bit_s, latency_s):
-        limits = ["delay", f"{latency_s * 1000:g}ms", "rate", f"{rate_bit_s:g}bit"]
-        queue = ["qdisc", "add", "dev", device, "root", "netem", "limit", "100000", *limits]
-        subprocess.run([*command, *queue], check=True)
+        queue = [*command, "qdisc", "add", "dev", device, "root"]
+        rate = f"{rate_bit_s:.0f}bit"
+        netem = ["netem", "limit", "100000", "delay", f"{latency_s * 1000:g}ms", "rate", rate]
+        ended = subprocess.run([*queue, *netem], capture_output=True, check=False)
+        self.has_delay = ended.returncode == 0
+        if not self.has_delay:
+            burst = max(5000, rate_bit_s / 8 / 100)  # bytes of 10 ms
+            tbf = ["tbf", "rate", rate, "burst", f"{burst:.0f}", "limit", "200000"]
+            subprocess.run([*queue, *tbf], check=True, capture_output=True, text=True)
 
     def sample(self):
         """Note the time and the bytes that came up and went down."""
@@ -71,8 +92,12 @@ class Link:
         ip("netns", "del", self.name)
 
 
+ACKNOWLEDGES = 5
+"""A burst with so many times its bytes in the other direction only acknowledges those."""
+
+
 def transfers(samples, column, at_least):
-    """Return (first, last, bytes) of each burst of one direction."""
+    """Return (first, last, bytes) of each burst of one direction, without mere acknowledgements."""
     found, start, last, total = [], None, None, 0
     for (t0, *before), (t1, *after) in pairwise(samples):
         moved = after[column] - before[column]
@@ -83,7 +108,58 @@ def transfers(samples, column, at_least):
             start, total = None, 0
     if start is not None:
         found.append((start, last, total))
-    return [burst for burst in found if burst[2] >= at_least]
+    return [
+        burst
+        for burst in found
+        if burst[2] >= at_least
+        and bytes_between(samples, 1 - column, *burst[:2]) < ACKNOWLEDGES * burst[2]
+    ]
+
+
+MOST = 0.98
+"""Of a burst's bytes: the payload. The rest are the small requests before and after it."""
+
+
+def seconds_of_most(samples, column, first, last, total):
+    """Return the length of the shortest time in which most of a burst's bytes went."""
+    within = [(each[0], each[1 + column]) for each in samples if first <= each[0] <= last]
+    shortest, start = last - first, 0
+    for end, (time_s, count) in enumerate(within):
+        while start < end and count - within[start + 1][1] >= MOST * total:
+            start += 1
+        if count - within[start][1] >= MOST * total:
+            shortest = min(shortest, time_s - within[start][0])
+    return shortest
+
+
+def bytes_between(samples, column, first, last):
+    """Return the bytes of one direction between two of the times that were noted."""
+    counts = [each[1 + column] for each in samples if first <= each[0] <= last]
+    return counts[-1] - counts[0]
+
+
+def transfer_seconds(samples, rows, way, profile, delay_s):
+    """Return for each training message of a node what was measured, and what the model says.
+
+    A node's messages are the last bursts of their direction, one a round; what is larger and comes
+    before them is the app bundle.
+    """
+    rows = sorted(rows, key=lambda row: row.round)
+    rate = profile.uplink_bit_s if way == "up" else profile.downlink_bit_s
+    smallest = min(row.payload_bits for row in rows) // 8
+    column = ("up", "down").index(way)
+    bursts = transfers(samples, column, smallest)[-len(rows) :]
+    return [
+        {
+            "round": row.round,
+            "payload_bytes": row.payload_bits // 8,
+            "model_s": round(row.payload_bits / rate + delay_s, 3),
+            "measured_s": round(seconds_of_most(samples, column, first, last, total), 3),
+            "burst_s": round(last - first, 3),
+            "burst_bytes": total,
+        }
+        for row, (first, last, total) in zip(rows, bursts, strict=True)
+    ]
 
 
 def measure(scheme, args, folder):
@@ -112,14 +188,14 @@ def measure(scheme, args, folder):
         sampler = threading.Thread(target=_sample, args=(links, stop))
         sampler.start()
         try:
-            time.sleep(30)
+            time.sleep(args.idle_s)
             idle = [_per_second(link.samples) for link in links]
             status, details = deployment.wait(deployment.submit(folder / "app"), 1500, poll_s=5)
         finally:
             stop.set()
             sampler.join()
     assert status == "finished:completed", details
-    return _result(RunFolder.open(out), links, idle)
+    return _result(RunFolder.open(out), links, idle, profile)
 
 
 def _sample(links, stop):
@@ -133,9 +209,10 @@ def _per_second(samples):
     return [(samples[-1][way] - samples[0][way]) / seconds for way in (1, 2)]
 
 
-def _result(folder, links, idle):
+def _result(folder, links, idle, profile):
     rows = folder.ledger().rows
     result = {"wall_s": [round(r.wall_s, 2) for r in folder.rounds()]}
+    result["has_delay"] = links[0].has_delay
     for way, column in (("up", 1), ("down", 2)):
         kept = [row for row in rows if row.direction == way and row.kind == "train"]
         sizes = sorted({row.payload_bits // 8 for row in kept})
@@ -155,6 +232,14 @@ def _result(folder, links, idle):
             "message_bytes": sizes,
             "bursts": bursts,
         }
+        if profile:
+            delay_s = profile.latency_s if links[0].has_delay else 0.0
+            result[way]["seconds"] = {
+                number: transfer_seconds(
+                    link.samples, [r for r in kept if r.client_id == number], way, profile, delay_s
+                )
+                for number, link in enumerate(links)
+            }
     return result
 
 
@@ -163,11 +248,14 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--profile", choices=PROFILES)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--idle-s", type=float, default=30.0)
     parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--schemes", nargs="+", default=list(SCHEMES))
+    parser.add_argument("--scheme", choices=SCHEMES, help="default: all")
     args = parser.parse_args()
+    if (reason := why_not()) is not None:
+        raise SystemExit(f"skipped: {reason}")
     results = {"profile": args.profile}
-    for scheme in args.schemes:
+    for scheme in [args.scheme] if args.scheme else SCHEMES:
         with tempfile.TemporaryDirectory(prefix="fedsbc-network-") as folder:
             results[scheme] = measure(scheme, args, Path(folder))
         args.out.write_text(json.dumps(results, indent=1))

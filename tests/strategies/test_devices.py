@@ -1,16 +1,15 @@
 """Devices that lose, keep or outrun their state: the server answers with the full model."""
 
 import shutil
-import zlib
 
 import numpy as np
 import pytest
 from flwr.app import Array
 
 from fedsbc.message import ARRAYS, FIELDS
-from fedsbc.payload import decode
 from fedsbc.state_files import FileHome, Slot
 from tests.experiments import Notes, initial, play, small
+from tests.hostile import ATTACKS
 from tests.local_grid import LocalGrid
 from tests.strategies.test_rounds import client_of, is_hello
 
@@ -104,76 +103,7 @@ def test_a_device_that_was_only_restarted_goes_on_where_it_was(tmp_path):
     assert restarted.outcome.ledger.rows == undisturbed.outcome.ledger.rows
 
 
-def sealed(data: bytes) -> bytes:
-    """Return a payload with the checksum that its other bytes have."""
-    crc = zlib.crc32(data[:12] + data[16:])
-    return data[:12] + crc.to_bytes(4, "little") + data[16:]
-
-
-def garbage(fields, data):
-    return bytes(range(256))
-
-
-def cut_off(fields, data):
-    return data[:-1]
-
-
-def giant_count(fields, data):
-    return sealed(data[:20] + b"\xff\xff" + data[22:])  # after header and codings of 4 tensors
-
-
-def not_a_number(fields, data):
-    mean = decode(data, LAYOUT).blocks[0].mean
-    return sealed(data.replace(np.float32(mean).tobytes(), np.float32(np.nan).tobytes(), 1))
-
-
-def other_layout(fields, data):
-    return sealed(data[:4] + bytes(8) + data[12:])
-
-
-def other_payload_version(fields, data):
-    return sealed(data[:2] + b"\x63" + data[3:])
-
-
-def old_version(fields, data):
-    fields["base_version"] -= 1
-    return data
-
-
-def another_round(fields, data):
-    fields["round"] += 1
-    return data
-
-
-def other_protocol(fields, data):
-    fields["protocol"] = 99
-    return data
-
-
-def other_type(fields, data):
-    fields["train_loss"] = "low"
-    return data
-
-
-def more_samples(fields, data):
-    fields["num_samples"] = 10**9
-    return data
-
-
 LAYOUT = initial(small())[0].layout
-ATTACKS = {
-    garbage: "does not start with 'FS'",
-    cut_off: "checksum does not match",
-    giant_count: "more entries kept than there are",
-    not_a_number: "is nan",
-    other_layout: "layout",
-    other_payload_version: "version 99",
-    old_version: "relative to version",
-    another_round: "reply has round",
-    other_protocol: "message format 99",
-    other_type: "train_loss",
-    more_samples: "claims 1000000000 samples",
-}
 
 
 def hostile(attack, reply):
@@ -181,7 +111,7 @@ def hostile(attack, reply):
     fields = reply.content[FIELDS]
     if fields["kind"] == "train-reply" and fields["client_id"] == 4:
         array = reply.content[ARRAYS]["update"]
-        array.data = attack(fields, array.data)
+        array.data = attack(fields, array.data, LAYOUT)
     return reply
 
 
@@ -202,7 +132,7 @@ def test_the_run_goes_on_without_a_hostile_node(attack):
 def test_a_replayed_update_is_refused():
     config, notes, first = small("rounds=3"), Notes(), []
 
-    def replay(fields, data):
+    def replay(fields, data, layout):
         if not first:
             first.append((dict(fields), data))
         fields.update(first[0][0])

@@ -33,7 +33,7 @@ def play(config: Config, out: Path, states: Path, generation: Path | None = None
     """Call the ServerApp on clients of this process; return their grid."""
     run_config = {"experiment": to_json(config), "out": str(out)}
     if generation is not None:
-        run_config["resume"] = str(generation)
+        run_config["generation"] = str(generation)
         restore_states(generation, states)
     grid = SharingGrid(config, states, **options)
     app(grid, Context(RUN_ID, 1, {}, RecordDict(), run_config))
