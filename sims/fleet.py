@@ -150,7 +150,8 @@ class Fleet:
             if isinstance(site, RemoteSite):
                 with contextlib.suppress(ray.exceptions.RayError, TimeoutError):
                     site.ask("close").result(timeout=CLOSE_S)
-                ray.kill(site.keeper)
+                with contextlib.suppress(Exception):  # a cluster that is gone hides no reason
+                    ray.kill(site.keeper)
 
     def _wait(self, waiting: list["Future[Any]"]) -> list[Any]:
         """Return the answers and empty the list.

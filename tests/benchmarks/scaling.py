@@ -3,11 +3,11 @@
     python -m tests.benchmarks.scaling clients OUT.json       50 to 1600 clients, 40 a round
     python -m tests.benchmarks.scaling participants OUT.json  400 clients, 10 to 400 a round
     python -m tests.benchmarks.scaling large OUT.json         400 clients of 5 M parameters
-    python -m tests.benchmarks.scaling plot CLIENTS.json PARTICIPANTS.json OUT.svg
 
 Runs are `fedsbc run` as processes of their own; the seconds of a round are those of
 `rounds.jsonl`, the first round left out. Memory is watched from outside: proportional set sizes of
 all processes, of which the anonymous part is what cannot be paged out to the states' files.
+`tests.benchmarks.scaling_page` makes tables and a plot of the first two.
 """
 
 import argparse
@@ -160,63 +160,18 @@ def large(all_of_them: bool) -> Figures:
     return figures
 
 
-def plot(clients: Path, participants: Path, out: Path) -> None:
-    """Draw both series."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "fedsbc"
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    for axis, path, key in zip(
-        axes, (clients, participants), ("clients", "participants"), strict=True
-    ):
-        rows = json.loads(path.read_text())["rows"]
-        x = [row[key] for row in rows]
-        times = [row["round_s"][1:] for row in rows]
-        middle = [median(t) for t in times]
-        low = [m - min(t) for m, t in zip(middle, times, strict=True)]
-        high = [max(t) - m for m, t in zip(middle, times, strict=True)]
-        if key == "clients":
-            middle = [1 / m for m in middle]
-            rates = [[1 / s for s in t] for t in times]
-            low = [m - min(r) for m, r in zip(middle, rates, strict=True)]
-            high = [max(r) - m for m, r in zip(middle, rates, strict=True)]
-        axis.errorbar(x, middle, [low, high], marker="o", capsize=3, label="measured")
-        axis.set_xscale("log")
-        axis.set_xticks(x, [str(value) for value in x])
-        axis.minorticks_off()
-        axis.grid(alpha=0.3)
-        if key == "clients":
-            axis.set(xlabel="clients (40 in a round)", ylabel="rounds per second")
-            axis.set_ylim(0, 1.2 * max(middle))
-        else:
-            each = middle[-1] / x[-1]
-            line = [each * value for value in x]
-            axis.plot(x, line, "--", color="grey", label=f"{1000 * each:.1f} ms a participant")
-            axis.set_yscale("log")
-            axis.set(xlabel="participants in a round (400 clients)", ylabel="seconds per round")
-        axis.legend(frameon=False)
-    figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None, dpi=110)
-
-
 def main() -> None:
-    """Measure and write JSON, or plot what was measured."""
+    """Measure and write JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["clients", "participants", "large", "plot"])
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("what", choices=["clients", "participants", "large"])
+    parser.add_argument("out", type=Path)
     parser.add_argument("--all", action="store_true", help="large: all 400 in each of 2 rounds")
     given = parser.parse_args()
-    if given.what == "plot":
-        plot(*given.files)
-        return
     about: Figures = {"environment": describe(), "workers": NUM_WORKERS}
-    (out,) = given.files
     if given.what == "large":
-        out.write_text(json.dumps(about | large(given.all), indent=1) + "\n")
+        given.out.write_text(json.dumps(about | large(given.all), indent=1) + "\n")
     else:
-        series(CLIENTS if given.what == "clients" else PARTICIPANTS, out, about)
+        series(CLIENTS if given.what == "clients" else PARTICIPANTS, given.out, about)
 
 
 if __name__ == "__main__":
