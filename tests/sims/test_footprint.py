@@ -64,4 +64,5 @@ def test_torch_threads_times_actors_are_at_most_the_cores():
     Worker(config, None)
     num_threads = torch.get_num_threads()
     cores = len(os.sched_getaffinity(0))
-    assert num_threads * fit_actors(config, this_machine(config)) <= cores
+    (num_actors,) = fit_actors(config, [this_machine(config)], "cpu")
+    assert num_threads * num_actors <= cores

@@ -39,7 +39,7 @@ def test_pitfall_12_a_residual_after_absences_is_the_one_before(
     tmp_path, monkeypatch, config, engine
 ):
     started, left = {}, {}
-    settle, compress = client_train.settled, client_train.compress_with_feedback
+    settle, compress = client_train.settled, client_train.compress
 
     def watched_settle(request, state, layout):
         found = settle(request, state, layout)
@@ -54,7 +54,7 @@ def test_pitfall_12_a_residual_after_absences_is_the_one_before(
 
     last_residual: list[str] = []
     monkeypatch.setattr(client_train, "settled", watched_settle)
-    monkeypatch.setattr(client_train, "compress_with_feedback", watched_compress)
+    monkeypatch.setattr(client_train, "compress", watched_compress)
 
     def note(reply):
         fields = dict(reply.content["fedsbc"])
