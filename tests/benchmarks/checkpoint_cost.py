@@ -28,6 +28,7 @@ def command(out: Path, rounds: int, every: int, clients: int) -> Command:
         f"checkpoint.every={every}",
         f"clients.count={clients}",
         "participation=0.1",
+        "clients.optimizer.lr=0.05",  # ten samples a client: at the demo's rate SBC diverges
     )
     options = [word for setting in settings for word in ("--set", setting)]
     return Command("run", CONFIG, "--out", out, *options)
