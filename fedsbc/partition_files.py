@@ -6,6 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+PARTITION = "partition.npy"
+"""Name of the file in a run's scratch folder."""
+
 
 def write_parts(path: Path, parts: Sequence[NDArray[np.int64]]) -> None:
     """Write the rows of all clients: their number, the lengths, then the rows, all int64."""

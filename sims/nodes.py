@@ -86,7 +86,7 @@ def alive(nodes: Sequence[Node], address: str, *, doubtful: bool = True) -> list
     """
     try:
         living = _living()
-    except Exception as error:  # whatever Ray makes of a head that is gone
+    except Exception as error:  # Ray raises one of many kinds when the head is gone
         raise RunError(
             f"the Ray cluster at {address} does not answer any more ({error}); "
             "`fedsbc resume` goes on from the last checkpoint"

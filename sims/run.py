@@ -12,7 +12,7 @@ from fedsbc.config import Config, to_json
 from fedsbc.data import DataSet, partition
 from fedsbc.data.mapped import IMAGES, LABELS, write_train
 from fedsbc.errors import ConfigError, StatesLost
-from fedsbc.partition_files import write_parts
+from fedsbc.partition_files import PARTITION, write_parts
 from fedsbc.records import Summary
 from fedsbc.run_folder import RunFolder
 
@@ -23,8 +23,6 @@ from .scratch import scratch_folder
 if TYPE_CHECKING:
     from .actor import NodeConfig
     from .fleet import Fleet
-
-PARTITION = "partition.npy"
 
 
 def run(config: Config, out: Path, generation: Path | None = None) -> Summary:

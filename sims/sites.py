@@ -12,6 +12,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
+from fedsbc.partition_files import PARTITION
+
 from .actor import NodeConfig
 from .counter import STARTING, Counter
 from .keeper import Keeper
@@ -66,7 +68,7 @@ class Site(ABC):
         """Start an actor there."""
         name = next(self._names)
         node_config: NodeConfig = {
-            "partition-file": str(self.root / "partition.npy"),
+            "partition-file": str(self.root / PARTITION),
             "data-dir": str(self.root),
             "state-dir": str(self.states),
         }

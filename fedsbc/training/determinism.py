@@ -19,7 +19,8 @@ def make_deterministic(device: torch.device) -> None:
     if device.type == "cuda":
         os.environ.setdefault(*CUBLAS)
         torch.use_deterministic_algorithms(True, warn_only=True)
-        # Filling memory before it is written to costs time and changes nothing.
+        # Filling memory before it is written to costs time and changes nothing. torch sets this
+        # attribute through a module class that mypy does not see.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.benchmark = False
