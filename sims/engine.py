@@ -130,13 +130,13 @@ class OwnRay(Engine):
         os.environ["PYTHONPATH"] = os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")])
         import ray
 
-        from .ray_private import stop
+        from .ray_private import only_what_a_run_needs, stop
 
         folder = tempfile.mkdtemp(prefix="fedsbc-")
         os.environ[MARK] = folder
         try:
             (self._scratch.parent / RAY).symlink_to(folder)
-            with signals.kept():
+            with signals.kept(), only_what_a_run_needs():
                 ray.init(
                     num_cpus=max(
                         1, math.ceil(self._num_actors * self.config.engine.cpus_per_actor)

@@ -23,6 +23,25 @@ ANSWER_S = 5.0
 HEAD = ("gcs_server", "raylet")
 """Processes that Ray cannot do without; its dashboard and monitors may die."""
 
+UNUSED = ("start_api_server", "start_monitor", "start_log_monitor")
+"""What starts Ray's dashboard (in part even without `include_dashboard`), its autoscaler and the
+process that sends logs to the driver. A run of its own on one machine wants none of them; they
+cost 4 s of each run and 200 MB."""
+
+
+@contextlib.contextmanager
+def only_what_a_run_needs() -> Iterator[None]:
+    """Let `ray.init` start Ray without the processes that nobody here asks anything of."""
+    node: Any = ray._private.node.Node
+    kept = {name: getattr(node, name) for name in UNUSED if hasattr(node, name)}
+    for name in kept:
+        setattr(node, name, lambda self, **options: None)
+    try:
+        yield
+    finally:
+        for name, method in kept.items():
+            setattr(node, name, method)
+
 
 def check_head() -> None:
     """Look whether Ray's own processes are alive.

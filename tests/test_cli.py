@@ -50,13 +50,11 @@ def test_the_commands_are_there():
 def test_help_imports_nothing_heavy():
     script = """
 import sys
-sys.argv = ["fedsbc", "--help"]
-from sims.cli import main
-try:
-    main()
-finally:
-    heavy = {"torch", "flwr", "ray", "pydantic", "numpy", "pyarrow", "plotly", "yaml", "rich"}
-    print(sorted(heavy & sys.modules.keys()), file=sys.stderr)
+from sims.cli import run
+status = run(["--help"])
+heavy = {"torch", "flwr", "ray", "pydantic", "numpy", "pyarrow", "plotly", "yaml", "rich"}
+print(sorted(heavy & sys.modules.keys()), file=sys.stderr)
+sys.exit(status)
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert ended.returncode == 0

@@ -7,10 +7,12 @@ from statistics import mean
 
 import pytest
 import torch
+from ray._private.node import Node
 
 from clients.worker import Worker
 from fedsbc.config import Config
 from sims.bench.watch import proportional_bytes
+from sims.ray_private import UNUSED, only_what_a_run_needs
 from sims.resources import fit_actors, this_machine
 from tests.experiments import small
 from tests.sims.test_engine import session_pids, start
@@ -32,6 +34,26 @@ def memory_by_round(out: Path, *overrides: str, of_all: bool) -> list[tuple[int,
 def mean_between(samples: list[tuple[int, int]], first: int, last: int) -> float:
     """Return the mean bytes from one round to another."""
     return mean(num_bytes for done, num_bytes in samples if first <= done < last)
+
+
+def test_ray_starts_only_what_a_run_needs():
+    """Whatever Ray we have knows the parts that are left out, and knows them again afterwards."""
+    methods = [getattr(Node, name) for name in UNUSED]
+    with only_what_a_run_needs():
+        assert [getattr(Node, name)(None) for name in UNUSED] == [None] * len(UNUSED)
+    assert [getattr(Node, name) for name in UNUSED] == methods
+
+
+def test_a_run_has_no_dashboard_and_no_monitor(tmp_path):
+    process, seen = start(tmp_path / "run"), set()
+    while process.poll() is None:
+        for name in (b"gcs_server", b"dashboard.py", b"monitor.py"):
+            if session_pids(process.pid, name):
+                seen.add(name)
+        time.sleep(0.02)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert seen == {b"gcs_server"}
 
 
 @pytest.mark.slow
