@@ -128,6 +128,8 @@ def mean(values: Vector) -> np.float32:
     """
     if len(values) == 0:
         return np.float32(0)
+    if len(values) == 1:
+        return np.float32(values[0])
     sums = np.add.accumulate(values.astype(np.float64))  # from left to right, unlike np.sum
     return np.float32(sums[-1] / len(values))
 

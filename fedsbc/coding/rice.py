@@ -20,6 +20,7 @@ from fedsbc.coding.runs import (
     fixed_bytes,
     num_bytes,
     pack_fixed,
+    run_maxima,
     run_sums,
     steps,
     unpack_fixed,
@@ -142,10 +143,9 @@ def decode(
     """
     assert len(stops) == runs.total
     quotients = steps(stops)
-    parameters = runs.spread(runs.parameters)
-    if (quotients > runs.spread(max_symbols >> runs.parameters)).any():
+    if (run_maxima(quotients, runs.lengths) > max_symbols >> runs.parameters).any():
         raise WireError("a coded number is larger than the tensor allows")
-    symbols = quotients.astype(np.uint32) << parameters
+    symbols = quotients.astype(np.uint32)
     start = 0
     for width, where in runs.groups.items():
         count = _count(where)
@@ -153,6 +153,7 @@ def decode(
         lows = unpack_fixed(remainders[start:end], count, width)
         start, used = end, 0
         for piece in where:
+            symbols[piece] <<= np.uint32(width)
             symbols[piece] |= lows[used : used + piece.stop - piece.start]
             used += piece.stop - piece.start
     return symbols

@@ -124,12 +124,27 @@ def run_sums(values: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDArray
     >>> run_sums(np.array([1, 2, 3]), np.array([2, 0, 1])).tolist()
     [3, 0, 3]
     """
-    sums = np.zeros(len(lengths), np.int64)
+    return _reduced(np.add, values, lengths)
+
+
+def run_maxima(values: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the maximum of each run of values of at least 0, 0 of an empty one.
+
+    >>> run_maxima(np.array([1, 2, 3]), np.array([2, 0, 1])).tolist()
+    [2, 0, 3]
+    """
+    return _reduced(np.maximum, values, lengths)
+
+
+def _reduced(
+    ufunc: np.ufunc, values: NDArray[np.integer], lengths: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    reduced = np.zeros(len(lengths), np.int64)
     filled = lengths > 0
     if filled.any():
         starts = (np.cumsum(lengths) - lengths)[filled]
-        sums[filled] = np.add.reduceat(values.astype(np.int64), starts)
-    return sums
+        reduced[filled] = ufunc.reduceat(values.astype(np.int64), starts)
+    return reduced
 
 
 def steps(increasing: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -26,6 +26,9 @@ FLAGS = 8 * CHUNK_ENTRIES
 ALL_WITHIN = np.uint64(0x0101010101010101)
 """Eight flags that are all true."""
 
+RARE = 20
+"""One flag in so many, or fewer, is worth a look at eight at a time."""
+
 Limits: TypeAlias = tuple[np.float32, np.float32]
 """A low limit, at most 0, and a high one, at least 0; zero leaves nothing of its side out."""
 
@@ -33,10 +36,10 @@ Limits: TypeAlias = tuple[np.float32, np.float32]
 def sample_stride(size: int) -> int:
     """Return the stride of the sample of a vector of `size` entries.
 
-    sqrt(n) / 8 balances the cost of the sample and that of the surplus candidates. It is odd, so
+    sqrt(n) / 5 balances the cost of the sample and that of the surplus candidates. It is odd, so
     that it does not keep step with rows whose length is a power of two.
     """
-    return math.isqrt(size) // 8 | 1
+    return math.isqrt(size) // 5 | 1
 
 
 def limits(sample: Vector, k: int, size: int) -> Limits:
@@ -84,9 +87,26 @@ def outside(chunks: Iterable[tuple[int, Vector]], vector: Vector, bounds: Limits
 def _where_not(flags: NDArray[np.bool_]) -> Positions:
     """Return where flags, shape (8 m,), are false: eight at a time, then one by one."""
     words = flags.view(np.uint64)
-    hits = where(words != ALL_WITHIN)
-    outside = where(~words[hits].view(np.bool_))
-    positions: Positions = (hits[outside >> 3] << 3) + (outside & 7)
+    hits = _where_rare(words != ALL_WITHIN)
+    return _within(hits, ~words[hits].view(np.bool_))
+
+
+def _where_rare(flags: NDArray[np.bool_]) -> Positions:
+    """Return where flags, shape (m,), are true: eight at a time first, if few are."""
+    if len(flags) % 8 or np.count_nonzero(flags) * RARE > len(flags):
+        return where(flags)
+    words = flags.view(np.uint64)
+    hits = where(words != 0)
+    return _within(hits, words[hits].view(np.bool_))
+
+
+def _within(words: Positions, flags: NDArray[np.bool_]) -> Positions:
+    """Return the positions of true flags, of which there are eight in each of the given words."""
+    found = where(flags)
+    positions: Positions = words[found >> 3]
+    positions <<= 3
+    found &= 7
+    positions += found
     return positions
 
 
