@@ -41,7 +41,10 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
+    path.touch()
+    mode = path.stat().st_mode  # of any other file; safetensors makes one that others cannot read
     try:
         save_file(dict(arrays), path)
+        path.chmod(mode)
     except SafetensorError as error:
         raise OSError(f"{path}: {error}") from error

@@ -52,9 +52,10 @@ class RunFolder:
         try:
             path.mkdir(parents=True)
         except FileExistsError:
+            more = f", or go on with its run: fedsbc resume {path}"
             raise ConfigError(
-                f"{path}: exists already; name another folder with --out, remove this one, "
-                f"or go on with its run: fedsbc resume {path}"
+                f"{path}: exists already; name another folder with --out"
+                f"{more if (path / 'checkpoint').is_dir() else ', or remove this one'}"
             ) from None
         except OSError as error:
             raise ConfigError(f"{path}: the run folder cannot be made ({error})") from error

@@ -9,7 +9,7 @@ import torch
 from flwr.app import ArrayRecord, Context, MetricRecord
 from flwr.serverapp import Grid, ServerApp
 
-from fedsbc import data, models
+from fedsbc import data, interrupts, models
 from fedsbc.arrays import Vector
 from fedsbc.checkpoint import Snapshot, begin_again, plan_resume, read_snapshot
 from fedsbc.config import Config, to_yaml
@@ -103,10 +103,11 @@ def run(grid: Grid, config: Config, folder: RunFolder, resumed: Snapshot | None 
         raise
     finally:
         progress.close()
-    assert strategy.outcome is not None, "a strategy that returns has an outcome"
-    summary = _write(folder, config, strategy.outcome, time.monotonic() - started)
-    write_report([folder], folder.path / "report.html")
-    print(f"run folder: {folder.path.resolve()}")
+    with interrupts.deferred():  # the last round may be in no checkpoint
+        assert strategy.outcome is not None, "a strategy that returns has an outcome"
+        summary = _write(folder, config, strategy.outcome, time.monotonic() - started)
+        write_report([folder], folder.path / "report.html")
+        print(f"run folder: {folder.path.resolve()}")
     return summary
 
 

@@ -103,11 +103,13 @@ def test_an_output_folder_that_exists(folder, capsys):
     [
         (["nowhere", "--out", "r.html"], ["nowhere", "not a folder"]),
         (["empty", "--out", "r.html"], ["empty", "config.yaml"]),
-        (["empty", "--out", "empty"], ["empty: is a folder", "report.html"]),
+        (["empty", "--out", "empty.html"], ["empty.html: is a folder", "report.html"]),
+        (["empty", "--out", "a.yaml"], ["a.yaml", "ends in .html"]),
     ],
 )
 def test_bad_input_of_compare(folder, capsys, arguments, expected):
     Path("empty").mkdir()
+    Path("empty.html").mkdir()
     assert cli.run(["compare", *arguments]) == 1
     assert_one_line(capsys.readouterr().err, expected)
     assert not Path("r.html").exists()

@@ -74,17 +74,17 @@ def plan_resume(
         config = configs.load(path / "config.yaml", [] if rounds is None else [f"rounds={rounds}"])
     found = generations(path / "checkpoint")
     if not found:
-        raise RunError(
-            f"{path}: nothing to resume: no checkpoint was saved (checkpoint.every: "
-            f"{config.checkpoint.every or 'null'}); remove the folder and run it again: fedsbc run"
-        )
+        raise _no_checkpoint(folder, config)
     generation, notes = newest_whole(found)
-    if generation.round > config.rounds or _has_ended(folder, config):
-        raise RunError(
-            f"{path}: nothing to resume: {generation.round} of {config.rounds} rounds are done; "
-            f"for more of them: fedsbc resume {path} --rounds N"
-        )
     facts = read_facts(generation.path)
+    is_cut = generation.round == config.rounds < facts["config"]["rounds"]
+    has_ended = _has_ended(folder, config)
+    if generation.round > config.rounds or is_cut or has_ended:
+        done = folder.summary().rounds if has_ended else generation.round
+        raise RunError(
+            f"{path}: nothing to resume: {done} rounds are done, and {config.rounds} are asked "
+            f"for; for more of them: fedsbc resume {path} --rounds N"
+        )
     _check_config(path, facts["config"], config)
     _check_layouts(generation, facts["layouts"], config)
     differing = _differing_versions(facts["environment"], config)
@@ -96,6 +96,20 @@ def plan_resume(
     if differing:
         notes = (*notes, f"going on by --force although {differing}")
     return Plan(config, generation, notes)
+
+
+def _no_checkpoint(folder: RunFolder, config: Config) -> RunError:
+    """Return the error for a run without a checkpoint, which may have ended well."""
+    path, every = folder.path, config.checkpoint.every or "null"
+    if folder.has_summary() and folder.summary().completed:
+        return RunError(
+            f"{path}: nothing to resume: the run has ended and is whole; it can have no more "
+            f"rounds, because it kept no checkpoint (checkpoint.every: {every})"
+        )
+    return RunError(
+        f"{path}: nothing to resume: no checkpoint was saved (checkpoint.every: {every}); remove "
+        "the folder and run it again: fedsbc run"
+    )
 
 
 def _has_ended(folder: RunFolder, config: Config) -> bool:

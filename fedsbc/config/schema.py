@@ -221,7 +221,7 @@ class Config(Options):
         if self.participants is not None and self.participation != 1:
             raise ValueError(
                 f"`participation` is {self.participation} and `participants` is "
-                f"{self.participants}; expected one of them"
+                f"{self.participants}; expected one of them (`participation: 1` is as good as none)"
             )
         if self.cohort_size > self.clients.count:
             raise ValueError(

@@ -16,6 +16,8 @@ def compare_command(
 
     RUN... are run folders; the page needs no network and no other file.
     """
+    if out.suffix != ".html":
+        raise ConfigError(f"{out}: expected the page to write, a name that ends in .html")
     if out.is_dir():
         raise ConfigError(f"{out}: is a folder; expected the file to write, like {out}/report.html")
     from fedsbc.report import table, write_report

@@ -31,7 +31,10 @@ def inspect_command(
         raise ConfigError("--run and --model: give one of them")
     data = _read(file)
     options = _options_of(file, run, model)
-    layout = _layout(options, data) if options is not None else None
+    try:
+        layout = _layout(options, data) if options is not None else None
+    except WireError as error:
+        raise WireError(f"{file}: {error}") from error
     typer.echo(inspect(file, layout))
     if layout is None:
         typer.echo("The blocks need the tensors: give --run RUN or --model NAME.")

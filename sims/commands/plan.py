@@ -44,8 +44,10 @@ def plan_command(
     """
     from fedsbc import config as configs
 
-    chosen = [] if network is None else _on_network(network)
-    loaded = configs.load(config, [*chosen, *(overrides or ())])
+    chosen, given = [] if network is None else _on_network(network), overrides or []
+    if chosen and any(each.startswith("network.profile=") for each in given):
+        raise ConfigError("--network and --set network.profile=...: give one of them")
+    loaded = configs.load(config, [*chosen, *given])
     if loaded.network.profile == "none":
         raise ConfigError(f"{config}: network.profile: none takes no time; name one: --network 4g")
     typer.echo(_plan(loaded, target, runs or [], local_steps, densities))
@@ -86,6 +88,13 @@ def _plan(
 
     model = FlatModel(models.build(config.model, config.seed))
     runs = [Finished.read(path) for path in run_paths]
+    for path, finished in zip(run_paths, runs, strict=True):
+        scheme = finished.config.upstream.name
+        if scheme != config.upstream.name:
+            raise ConfigError(
+                f"{path}: a run with upstream `{scheme}` says nothing about "
+                f"`{config.upstream.name}`; expected a run of the same scheme"
+            )
     own = steps_of(config)
     own_steps = sum(own.values()) / len(own)
     goal = target_of(target or f"rounds={config.rounds}", own_steps, runs)

@@ -27,7 +27,10 @@ def folder(tmp_path: Path) -> RunFolder:
 
 
 def test_an_existing_path_is_refused_and_left_alone(folder: RunFolder) -> None:
-    with pytest.raises(ConfigError, match=r"exists already.*--out.*fedsbc resume"):
+    with pytest.raises(ConfigError, match=r"exists already.*--out, or remove this one$"):
+        RunFolder.create(folder.path, "name: other\n")
+    (folder.path / "checkpoint").mkdir()
+    with pytest.raises(ConfigError, match=r"exists already.*--out, or go on.*fedsbc resume"):
         RunFolder.create(folder.path, "name: other\n")
     assert folder.config() == {"name": "x", "seed": 0}
 

@@ -228,6 +228,7 @@ def test_an_accuracy_is_what_a_finished_run_needed_for_it(capsys, finished):
             ["`none` has no density"],
         ),
         (["--network", "4g", "--run", "nowhere"], ["nowhere", "not a folder"]),
+        (["--network", "4g", "--set", "network.profile=3g"], ["--network and --set", "one of"]),
     ],
 )
 def test_what_cannot_be_planned_is_one_line(capsys, arguments, words):
@@ -235,6 +236,13 @@ def test_what_cannot_be_planned_is_one_line(capsys, arguments, words):
     assert status == 1
     assert len(error.splitlines()) == 1
     assert [word for word in words if word not in error] == []
+
+
+def test_a_run_of_another_scheme_says_nothing(capsys, finished):
+    given = ["--network", "4g", "--run", str(finished), "--set", "upstream={name: topk, density: 0.01}"]
+    status, error = plan(capsys, *given)
+    assert status == 1
+    assert "a run with upstream `sbc` says nothing about `topk`" in error
 
 
 def test_targets():

@@ -144,15 +144,30 @@ def test_nothing_but_damage_is_refused(run):
 
 @pytest.mark.parametrize("rounds", [None, 4, 3])
 def test_a_run_that_ended_needs_more_rounds(run, rounds):
-    with pytest.raises(RunError, match=r"nothing to resume: 4 of .* rounds are done") as error:
+    with pytest.raises(
+        RunError, match=r"nothing to resume: 4 rounds are done, and [43] are asked for"
+    ) as error:
         plan_resume(RunFolder.open(run), rounds)
     assert "--rounds" in str(error.value)
 
 
 def test_a_run_without_checkpoints_says_so(tmp_path):
     begin(small("rounds=1"), tmp_path / "run")
+    with pytest.raises(RunError, match=r"has ended and is whole.*checkpoint\.every: null"):
+        plan_resume(RunFolder.open(tmp_path / "run"), 8)
+    (tmp_path / "run" / "summary.json").unlink()
     with pytest.raises(RunError, match=r"no checkpoint was saved .checkpoint\.every: null"):
         plan_resume(RunFolder.open(tmp_path / "run"), 8)
+
+
+def test_a_run_is_not_cut_down_to_its_checkpoint(tmp_path):
+    """It would end with a last round that nobody evaluated."""
+    begin(small("rounds=4", "checkpoint.every=2", "evaluate.every=4"), tmp_path / "run")
+    newest, *_ = generations(tmp_path / "run/checkpoint")
+    shutil.rmtree(newest.path)
+    (tmp_path / "run/summary.json").unlink()
+    with pytest.raises(RunError, match="2 rounds are done, and 2 are asked for"):
+        plan_resume(RunFolder.open(tmp_path / "run"), 2)
 
 
 def test_an_engine_that_hides_its_states_has_no_checkpoints(tmp_path):
