@@ -1,19 +1,18 @@
 """Run one experiment on real SuperNodes of this machine, and leave nothing but the run folder."""
 
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 from fedsbc.config import Config
 from fedsbc.errors import ConfigError, RunError
 from fedsbc.records import Summary
 from fedsbc.run_folder import RunFolder
+from sims import signals
 
 from .app_folder import write_app
 from .data import write_device_files
@@ -35,13 +34,14 @@ def run(config: Config, out: Path) -> Summary:
     """
     if out.exists():
         raise ConfigError(f"{out}: exists already; name another folder with --out, or remove it")
-    with _scratch_folder() as scratch, Deployment(scratch) as deployment:
+    with signals.raising(), _scratch_folder() as scratch, Deployment(scratch) as deployment:
         write_app(scratch / "app", config, out)
         files = write_device_files(config, scratch / "data")
         deployment.start_superlink()
         for client_id, file in enumerate(files):
             node = deployment.add_node(f"node-{client_id:05d}", node_config(client_id, file))
             deployment.start_node(node.name)
+        signals.check()
         run_id = deployment.submit(scratch / "app")
         _follow(deployment, run_id)
         status, details = deployment.wait(run_id, timeout_s=60)
@@ -62,17 +62,11 @@ def node_config(client_id: int, data_file: Path) -> dict[str, str | int | bool]:
 
 @contextmanager
 def _scratch_folder() -> Iterator[Path]:
-    """Make a folder that only this user can read, and remove it; SIGTERM counts as Ctrl-C."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
+    """Make a folder that only this user can read, and remove it."""
     folder = Path(tempfile.mkdtemp(prefix="fedsbc-deploy-"))
-    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield folder
     finally:
-        signal.signal(signal.SIGTERM, before)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -84,6 +78,7 @@ def _follow(deployment: Deployment, run_id: str) -> None:
     is_running = True
     while is_running:
         time.sleep(POLL_S)
+        signals.check()
         processes.check("superlink")
         is_running = processes.is_running("log")
         lines = processes.log("log").splitlines(keepends=True)

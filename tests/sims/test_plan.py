@@ -239,7 +239,14 @@ def test_what_cannot_be_planned_is_one_line(capsys, arguments, words):
 
 
 def test_a_run_of_another_scheme_says_nothing(capsys, finished):
-    given = ["--network", "4g", "--run", str(finished), "--set", "upstream={name: topk, density: 0.01}"]
+    given = [
+        "--network",
+        "4g",
+        "--run",
+        str(finished),
+        "--set",
+        "upstream={name: topk, density: 0.01}",
+    ]
     status, error = plan(capsys, *given)
     assert status == 1
     assert "a run with upstream `sbc` says nothing about `topk`" in error
