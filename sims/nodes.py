@@ -86,7 +86,9 @@ def alive(nodes: Sequence[Node], address: str, *, doubtful: bool = True) -> list
     """
     try:
         living = _living()
-    except Exception as error:  # Ray raises one of many kinds when the head is gone
+    # Nothing is hidden: when the head is gone Ray raises one of many kinds (its own, gRPC's, plain
+    # RuntimeError), all of which mean the same here, and the message carries the one that came.
+    except Exception as error:
         raise RunError(
             f"the Ray cluster at {address} does not answer any more ({error}); "
             "`fedsbc resume` goes on from the last checkpoint"

@@ -41,6 +41,7 @@ def small_disk(tmp_path):
     path.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(path)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        # Only root may mount; another user cannot make a disk that is really full.
         pytest.skip("a file system of 1 MB cannot be mounted here")
     yield path
     subprocess.run(["umount", str(path)], check=True)
