@@ -26,12 +26,12 @@ class TensorSpec:
     shape: tuple[int, ...]
     offset: int
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of entries; 0 for an empty tensor."""
         return math.prod(self.shape)
 
-    @property
+    @cached_property
     def slice(self) -> slice:
         """Where the tensor lies in the flat vector."""
         return slice(self.offset, self.offset + self.size)

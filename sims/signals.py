@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from fedsbc.interrupts import SIGNALS
+
 _received: list[int] = []
 
 
@@ -27,11 +28,11 @@ def raising() -> Iterator[None]:
         yield
         return
     _received.clear()
-    before = [signal.signal(number, _handle) for number in _SIGNALS]
+    before = [signal.signal(number, _handle) for number in SIGNALS]
     try:
         yield
     finally:
-        for number, handler in zip(_SIGNALS, before, strict=True):
+        for number, handler in zip(SIGNALS, before, strict=True):
             signal.signal(number, handler)
 
 
@@ -49,7 +50,7 @@ def kept() -> Iterator[None]:
     finally:
         signal.signal = set_handler
         if signal.getsignal(signal.SIGTERM) is _handle:
-            for number in _SIGNALS:  # once more, in place of what compiled code has set
+            for number in SIGNALS:  # once more, in place of what compiled code has set
                 signal.signal(number, _handle)
 
 

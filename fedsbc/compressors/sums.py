@@ -77,11 +77,9 @@ class Sum(Group):
         return scan.complete(chosen, k, self.out, (-high, high), top_magnitude)
 
     def _sample(self) -> Vector:
-        """Return every s-th entry of the sum, which need not be added up."""
-        stride = scan.sample_stride(self.size)
-        if self.residual is None:
-            return self.delta[::stride]
-        return self.delta[::stride] + self.residual[::stride]
+        """Return a sample of the sum, which need not be added up."""
+        delta = scan.sample(self.delta)
+        return delta if self.residual is None else delta + scan.sample(self.residual)
 
     def _chunks(self) -> Iterator[tuple[int, Vector]]:
         """Add up chunk by chunk and yield (start, sum) of each; to be read once, to the end."""

@@ -25,7 +25,7 @@ def _scalars(block: Any, *values: np.float32) -> Vector:
 
 
 def _scalar(parts: Parts, number: int = 0) -> np.float32:
-    return np.float32(parts.scalars[number] if parts.kept else 0.0)
+    return parts.scalars[number] if parts.kept else np.float32(0)
 
 
 def _take_levels(block: QuantisedBlock) -> dict[str, Any]:
@@ -109,7 +109,7 @@ KINDS: tuple[Kind, ...] = (
         7,
         SeededBlock,
         lambda b: {"floats": b.values, "seed": b.seed},
-        lambda p: SeededBlock(p.size, p.seed, p.index, p.floats),
+        lambda p: SeededBlock(p.size, p.seed, p.tensor, p.floats),
         floats=Extent.KEPT,
     ),
     Kind(

@@ -6,9 +6,9 @@ one table of which parts a kind of block has, and how it falls apart and comes t
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +35,12 @@ class Extent(IntEnum):
 _NOTHING: Any = {kind: np.zeros(0, kind) for kind in ("i8", "f4", "f2", "?", "u4")}
 
 
-@dataclass
-class Parts:
+class Parts(NamedTuple):
     """One block taken apart. A part that the kind does not have is empty.
 
     Attributes:
         size: entries of the tensor.
-        index: number of the tensor in its layout.
+        tensor: number of the tensor in its layout.
         kept: entries that the block carries.
         positions: int64, of the kept entries.
         scalars: float32, values that hold for the whole block or a bucket of it.
@@ -54,14 +53,14 @@ class Parts:
     """
 
     size: int
-    index: int
+    tensor: int
     kept: int
-    positions: Positions = field(default_factory=lambda: _NOTHING["i8"])
-    scalars: Vector = field(default_factory=lambda: _NOTHING["f4"])
-    floats: Vector = field(default_factory=lambda: _NOTHING["f4"])
-    halves: NDArray[np.float16] = field(default_factory=lambda: _NOTHING["f2"])
-    negative: Flags = field(default_factory=lambda: _NOTHING["?"])
-    magnitudes: Symbols = field(default_factory=lambda: _NOTHING["u4"])
+    positions: Positions = _NOTHING["i8"]
+    scalars: Vector = _NOTHING["f4"]
+    floats: Vector = _NOTHING["f4"]
+    halves: NDArray[np.float16] = _NOTHING["f2"]
+    negative: Flags = _NOTHING["?"]
+    magnitudes: Symbols = _NOTHING["u4"]
     bucket_size: int = 0
     seed: int = 0
 

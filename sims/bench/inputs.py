@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fedsbc.arrays import Vector
-from fedsbc.compressors.scan import sample_stride
+from fedsbc.compressors.scan import sample
 
 Draw = Callable[[np.random.Generator, int], Vector]
 
@@ -23,7 +23,7 @@ def _heavy_tailed(rng: np.random.Generator, size: int) -> Vector:
 def _hidden(rng: np.random.Generator, size: int) -> Vector:
     """Every entry that the sample may see is larger than those it may not: the worst case."""
     vector = np.abs(_normal(rng, size))
-    vector[:: sample_stride(size)] += 100
+    vector[sample(np.arange(size))] += 100
     return vector
 
 

@@ -1,12 +1,10 @@
 """Run one experiment on real SuperNodes of this machine, and leave nothing but the run folder."""
 
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from fedsbc.config import Config
 from fedsbc.errors import ConfigError, RunError
@@ -34,7 +32,9 @@ def run(config: Config, out: Path) -> Summary:
     """
     if out.exists():
         raise ConfigError(f"{out}: exists already; name another folder with --out, or remove it")
-    with signals.raising(), _scratch_folder() as scratch, Deployment(scratch) as deployment:
+    folder = TemporaryDirectory(prefix="fedsbc-deploy-", ignore_cleanup_errors=True)
+    with signals.raising(), folder as name, Deployment(Path(name)) as deployment:
+        scratch = Path(name)
         write_app(scratch / "app", config, out)
         files = write_device_files(config, scratch / "data")
         deployment.start_superlink()
@@ -58,16 +58,6 @@ def node_config(client_id: int, data_file: Path) -> dict[str, str | int | bool]:
         "state-dir": str(data_file.with_suffix("")),
         "state-durable": True,
     }
-
-
-@contextmanager
-def _scratch_folder() -> Iterator[Path]:
-    """Make a folder that only this user can read, and remove it."""
-    folder = Path(tempfile.mkdtemp(prefix="fedsbc-deploy-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _follow(deployment: Deployment, run_id: str) -> None:

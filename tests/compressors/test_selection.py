@@ -129,11 +129,14 @@ SHAPES = {
     "mostly zero": lambda rng, n: rng.standard_normal(n) * (rng.random(n) < 1e-3),
     "ties at the limit": lambda rng, n: rng.integers(-40, 41, n) * (rng.random(n) < 0.1),
     "few values": lambda rng, n: rng.integers(-3, 4, n),
-    "hidden from the sample": lambda rng, n: np.where(
-        np.arange(n) % scan.sample_stride(n), 5, 1e-3
-    ),
-    "the sample alone": lambda rng, n: np.where(np.arange(n) % scan.sample_stride(n), 1e-3, 5),
+    "hidden from the sample": lambda rng, n: np.where(in_sample(n), 1e-3, 5),
+    "the sample alone": lambda rng, n: np.where(in_sample(n), 5, 1e-3),
 }
+
+
+def in_sample(n):
+    """Tell which entries of a vector of n the sample takes."""
+    return np.isin(np.arange(n), scan.sample(np.arange(n)))
 
 
 def test_ties_at_the_limit_need_no_plain_path(monkeypatch):
@@ -164,7 +167,7 @@ def test_fast_path_equals_the_plain_path_at_full_size(shape, density, size):
 def test_the_sample_saves_work():
     """Of normal data few entries are candidates, or the fast path would be no faster."""
     vector = np.random.default_rng(0).standard_normal(1_000_000).astype(np.float32)
-    bounds = scan.limits(vector[:: scan.sample_stride(len(vector))], 1000, len(vector))
+    bounds = scan.limits(scan.sample(vector), 1000, len(vector))
     chunks = [(0, vector[:65536]), (65536, vector[65536 : 2 * 65536])]
     found = scan.outside(chunks, vector[: 2 * 65536], bounds)
     assert 2000 < len(found.values) * len(vector) / (2 * 65536) < 20_000
