@@ -41,11 +41,11 @@ Limits: TypeAlias = tuple[np.float32, np.float32]
 def sample(vector: NDArray[Number]) -> NDArray[Number]:
     """Return a strided sample of a vector of shape (n,) and any type, n at least `NEIGHBOURS`.
 
-    Neighbours come together, as their cache line does. The sqrt(n) / 5 entries from one such
+    Neighbours come together, as their cache line does. The sqrt(n) / 3 entries from one such
     place to the next balance the cost of the sample and that of the surplus candidates. The
     stride is odd, so that it does not keep step with rows whose length is a power of two.
     """
-    stride = math.isqrt(len(vector)) // (5 * NEIGHBOURS) | 1
+    stride = math.isqrt(len(vector)) // (3 * NEIGHBOURS) | 1
     whole = len(vector) - len(vector) % NEIGHBOURS
     places = vector[:whole].view(f"V{NEIGHBOURS * vector.itemsize}")[::stride]
     return np.ascontiguousarray(places).view(vector.dtype)
@@ -54,17 +54,17 @@ def sample(vector: NDArray[Number]) -> NDArray[Number]:
 def limits(sample: Vector, k: int, size: int) -> Limits:
     """Return limits beyond which, on each side, k of `size` entries are to be expected safely.
 
-    k * m / size of the k sought entries are expected in a sample of m; three standard deviations
-    and three are added to that rank, so that about one side in a thousand has fewer than k.
+    k * m / size of the k sought entries are expected in a sample of m; 3.5 standard deviations
+    and three are added to that rank, so that of independent entries about one side in five
+    thousand has fewer than k.
     """
+    ordered = np.sort(sample)
     expected = k * len(sample) / size
-    rank = math.ceil(expected + 3 * math.sqrt(expected) + 3)
+    rank = math.ceil(expected + 3.5 * math.sqrt(expected) + 3)
     zero = np.float32(0)
     if rank > len(sample):
         return zero, zero
-    low = np.partition(sample, rank - 1)[rank - 1]
-    high = np.partition(sample, len(sample) - rank)[len(sample) - rank]
-    return min(low, zero), max(high, zero)
+    return min(ordered[rank - 1], zero), max(ordered[-rank], zero)
 
 
 def outside(chunks: Iterable[tuple[int, Vector]], vector: Vector, bounds: Limits) -> Selected:
