@@ -1,6 +1,8 @@
-"""What a long run takes from its machine: memory that does not grow, threads that fit."""
+"""What a run takes from its machine: memory and files that do not grow, threads that fit."""
 
+import contextlib
 import os
+import tempfile
 import time
 from pathlib import Path
 from statistics import mean
@@ -54,6 +56,29 @@ def test_a_run_has_no_dashboard_and_no_monitor(tmp_path):
     _, errors = process.communicate()
     assert process.returncode == 0, errors
     assert seen == {b"gcs_server"}
+
+
+def bytes_in(folder: Path) -> int:
+    """Return the bytes of all files in a folder; some come and go meanwhile."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat(follow_symlinks=False).st_size
+    return total
+
+
+def test_rays_folder_stays_small_and_goes(tmp_path, monkeypatch):
+    # pitfall 3
+    with tempfile.TemporaryDirectory(prefix="f") as temporary:  # sockets need a short path
+        monkeypatch.setenv("TMPDIR", temporary)
+        process, sizes = start(tmp_path / "run", "rounds=60"), []
+        while process.poll() is None:
+            sizes.append(bytes_in(Path(temporary)))
+            time.sleep(0.1)
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+        assert 0 < max(sizes) < 5e6, max(sizes)
+        assert list(Path(temporary).iterdir()) == []
 
 
 @pytest.mark.slow
