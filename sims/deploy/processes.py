@@ -158,9 +158,16 @@ class Processes:
                 process.wait(max(0.0, deadline - time.monotonic()))
         for name in list(self._running):
             self.kill(name)
-        for pid in self.left_over():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self._kill_left_over()
+
+    def _kill_left_over(self) -> None:
+        """Kill until none is there: one may start another meanwhile, and none goes at once."""
+        deadline = time.monotonic() + STOP_WITHIN_S
+        while (pids := self.left_over()) and time.monotonic() < deadline:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
 
     def left_over(self) -> list[int]:
         """Return the ids of living processes that carry this object's mark."""
