@@ -11,6 +11,14 @@ from tests.experiments import small
 from tests.strategies.test_resume import begin
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Have Python's own handler for Ctrl-C, also where a shell started us with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_a_signal_waits_until_the_end():
     done = []
 
