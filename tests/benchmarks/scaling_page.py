@@ -68,7 +68,7 @@ def plot(clients: Path, participants: Path, out: Path) -> None:
         axis.grid(alpha=0.3)
         if key == "clients":
             axis.set(xlabel="clients (40 in a round)", ylabel="rounds per second")
-            axis.set_ylim(0, 1.2 * max(middle))
+            axis.set_ylim(0, 1.1 * max(map(max, rates)))
         else:
             each = middle[-1] / x[-1]
             line = [each * value for value in x]
