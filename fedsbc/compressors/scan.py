@@ -47,7 +47,8 @@ def sample(vector: NDArray[Number]) -> NDArray[Number]:
     """
     stride = math.isqrt(len(vector)) // (3 * NEIGHBOURS) | 1
     whole = len(vector) - len(vector) % NEIGHBOURS
-    places = vector[:whole].view(f"V{NEIGHBOURS * vector.itemsize}")[::stride]
+    dense = np.ascontiguousarray(vector[:whole])  # a copy only where a caller's has gaps
+    places = dense.view(f"V{NEIGHBOURS * vector.itemsize}")[::stride]
     return np.ascontiguousarray(places).view(vector.dtype)
 
 

@@ -164,6 +164,14 @@ def test_fast_path_equals_the_plain_path_at_full_size(shape, density, size):
         assert one.values.tobytes() == other.values.tobytes()
 
 
+def test_a_vector_with_gaps_in_memory_is_as_good_as_its_copy():
+    vector = np.random.default_rng(3).standard_normal(400_000).astype(np.float32)[::2]
+    found, expected = Sum.of(vector).top_sides(500), Sum.of(vector.copy()).top_sides(500)
+    for one, other in zip(found, expected, strict=True):
+        assert one.positions.tobytes() == other.positions.tobytes()
+        assert one.values.tobytes() == other.values.tobytes()
+
+
 def test_the_sample_saves_work():
     """Of normal data few entries are candidates, or the fast path would be no faster."""
     vector = np.random.default_rng(0).standard_normal(1_000_000).astype(np.float32)
