@@ -32,7 +32,8 @@ def moves(homes: Mapping[int, int], actors: Sequence[int]) -> dict[int, int]:
     """Return the clients of a round that should move, with their new sites; mostly nobody.
 
     A state costs a trip over the network, and an uneven round a little waiting: clients move only
-    where a site has more than `LIMIT` times its share to do and one client per actor beyond it.
+    where a site has more than `LIMIT` times its share to do and one client per actor beyond it, and
+    then to where they are further from too many. No site ends with more than one beyond its share.
 
     Args:
         homes: the site of each client of the round.
@@ -46,7 +47,7 @@ def moves(homes: Mapping[int, int], actors: Sequence[int]) -> dict[int, int]:
     for client_id in sorted(homes):
         origin = homes[client_id]
         target = min(range(len(actors)), key=lambda site: load[site] - shares[site])
-        if load[origin] - shares[origin] > 0 and load[target] + 1 - shares[target] <= 0.5:
+        if load[target] + 1 - shares[target] < load[origin] - shares[origin]:
             load[origin] -= 1
             load[target] += 1
             found[client_id] = target
