@@ -5,11 +5,12 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedsbc.arrays import Vector, aligned_vector
+from fedsbc.lazy import lazy
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,12 @@ class TensorSpec:
     shape: tuple[int, ...]
     offset: int
 
-    @cached_property
+    @lazy
     def size(self) -> int:
         """Number of entries; 0 for an empty tensor."""
         return math.prod(self.shape)
 
-    @cached_property
+    @lazy
     def slice(self) -> slice:
         """Where the tensor lies in the flat vector."""
         return slice(self.offset, self.offset + self.size)
@@ -62,12 +63,19 @@ class Layout:
         """Build the layout of one tensor of shape (size,)."""
         return cls.of([("vector", (size,))])
 
-    @cached_property
+    @lazy
     def size(self) -> int:
         """Length d of the flat vector."""
         return sum(tensor.size for tensor in self.tensors)
 
-    @cached_property
+    @lazy
+    def sizes(self) -> NDArray[np.int64]:
+        """Entries of each tensor, shape (n,), int64; read only."""
+        sizes = np.array([tensor.size for tensor in self.tensors], np.int64)
+        sizes.flags.writeable = False
+        return sizes
+
+    @lazy
     def hash(self) -> str:
         """First 16 hex digits (64 bits) of the sha256 over names and shapes in order."""
         described = json.dumps([[t.name, list(t.shape)] for t in self.tensors])

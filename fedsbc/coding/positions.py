@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedsbc.coding.formulas import rice_parameters
 from fedsbc.coding.rice import Runs, run_bits
-from fedsbc.coding.runs import Symbols, run_sums, steps
+from fedsbc.coding.runs import Symbols, steps
 
 Codes = NDArray[np.uint8]
 """One coding byte per tensor, shape (n,)."""
@@ -65,15 +65,13 @@ def gaps(positions: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.
 
 def from_gaps(symbols: Symbols, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Undo `gaps`: return the positions, shape (k,), int64."""
-    last = run_sums(symbols, counts)[counts > 0]
     filled = counts[counts > 0]
-    last += filled - 1
-    first = np.cumsum(filled) - filled
     positions = symbols.astype(np.int64)
     positions += 1
-    positions[first] -= 1
-    positions[first[1:]] -= last[:-1]  # so that one running sum begins anew with each tensor
-    np.cumsum(positions, out=positions)
+    np.cumsum(positions, out=positions)  # as if all lay in one tensor
+    before = np.ones(len(filled), np.int64)
+    before[1:] += positions[np.cumsum(filled[:-1]) - 1]
+    positions -= before if len(filled) == 1 else np.repeat(before, filled)
     return positions
 
 

@@ -10,7 +10,6 @@ Source: Sattler et al., Sparse Binary Compression (arXiv 1805.08768), Algorithms
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +21,10 @@ from fedsbc.coding.runs import (
     pack_fixed,
     run_maxima,
     run_sums,
-    steps,
     unpack_fixed,
 )
 from fedsbc.errors import WireError
+from fedsbc.lazy import lazy
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,12 @@ class Runs:
     lengths: NDArray[np.int64]
     parameters: NDArray[np.int64]
 
-    @cached_property
+    @lazy
     def total(self) -> int:
         """Numbers in all runs."""
         return int(self.lengths.sum())
 
-    @cached_property
+    @lazy
     def groups(self) -> dict[int, list[slice]]:
         """Where the numbers with each parameter above 0 lie, parameters ascending."""
         found: dict[int, list[slice]] = {}
@@ -128,21 +127,20 @@ def find_stops(unary: memoryview, count: int, max_bits: int) -> NDArray[np.int64
 
 
 def decode(
-    remainders: memoryview, stops: NDArray[np.int64], runs: Runs, max_symbols: NDArray[np.int64]
+    remainders: memoryview, quotients: NDArray[np.int64], runs: Runs, max_symbols: NDArray[np.int64]
 ) -> Symbols:
     """Return the numbers of all runs, shape (n,), uint32.
 
     Args:
         remainders: as `encode` returned them.
-        stops: what `find_stops` found.
+        quotients: the unary parts, as `steps` counts them between the stops of `find_stops`.
         runs: lengths and parameters.
         max_symbols: the largest number that each run may hold, shape (number of runs,).
 
     Raises:
         WireError: a number is too large, or padding is not zero.
     """
-    assert len(stops) == runs.total
-    quotients = steps(stops)
+    assert len(quotients) == runs.total
     if (run_maxima(quotients, runs.lengths) > max_symbols >> runs.parameters).any():
         raise WireError("a coded number is larger than the tensor allows")
     symbols = quotients.astype(np.uint32)

@@ -141,9 +141,10 @@ def _reduced(
 ) -> NDArray[np.int64]:
     reduced = np.zeros(len(lengths), np.int64)
     filled = lengths > 0
-    if filled.any():
-        starts = (np.cumsum(lengths) - lengths)[filled]
-        reduced[filled] = ufunc.reduceat(values.astype(np.int64), starts)
+    if len(values):
+        starts = np.cumsum(lengths)
+        starts -= lengths
+        reduced[filled] = ufunc.reduceat(values.astype(np.int64, copy=False), starts[filled])
     return reduced
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from fedsbc.coding.runs import run_sums, steps
+from fedsbc.coding.runs import run_sums
 from fedsbc.layout import Layout
+from fedsbc.payload.form import Counts
 from fedsbc.payload.frame import HEADER_BYTES, Frame, unpack
-from fedsbc.payload.table import Counts
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,14 @@ def block_bits(frame: Frame) -> BlockBits:
     Raises:
         WireError: the unary code does not hold the announced numbers.
     """
-    table, num_blocks = frame.table, len(frame.table.kinds)
+    table, num_blocks = frame.table, len(frame.table.kept)
     runs = table.runs
-    coded = run_sums(steps(frame.stops), runs.lengths) + runs.lengths * (1 + runs.parameters)
+    coded = run_sums(frame.quotients, runs.lengths) + runs.lengths * (1 + runs.parameters)
     scalar_bits = 0 if frame.shared else 32 * table.num_scalars
     float_bits = 32 * table.num_floats + 16 * table.num_halves
+    level_bits = coded[num_blocks:] if table.form.has_levels else 0
     return BlockBits(
         position_bits=coded[:num_blocks] + table.bitmap_bits,
-        value_bits=coded[num_blocks:] + scalar_bits + float_bits + table.num_signs,
-        header_bits=8 * table.header_bytes,
+        value_bits=level_bits + scalar_bits + float_bits + table.num_signs,
+        header_bits=8 * table.form.header_bytes,
     )

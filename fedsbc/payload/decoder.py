@@ -1,5 +1,6 @@
 """Bytes to update: strict, and bounded by the layout before anything is allocated."""
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from fedsbc.coding.runs import Symbols, unpack_flags
 from fedsbc.errors import WireError
 from fedsbc.layout import Layout
 from fedsbc.payload.accounting import PayloadBits, bits_of
+from fedsbc.payload.form import Counts
 from fedsbc.payload.frame import Frame, is_shared, unpack
 from fedsbc.payload.kinds import BY_CODE
-from fedsbc.payload.parts import Parts
-from fedsbc.payload.table import Counts, Table
+from fedsbc.payload.parts import NOTHING, Parts
+from fedsbc.payload.table import Table
 from fedsbc.updates import Update
 
 
@@ -45,23 +47,23 @@ def decode_and_measure(data: bytes | memoryview, layout: Layout) -> tuple[Update
 def _update(frame: Frame, layout: Layout) -> Update:
     """Return the update of a payload that was cut into its pieces."""
     table = frame.table
-    columns = _columns(frame)
+    num_blocks = len(table.kept)
     seed = int.from_bytes(frame.sections["seed"], "little")
-    heads = zip(
-        table.kinds.tolist(),
-        table.sizes.tolist(),
+    columns = _columns(frame)
+    rows = zip(
+        table.form.sizes.tolist(),
+        range(num_blocks),
         table.kept.tolist(),
-        table.bucket_logs.tolist(),
-        strict=True,
+        *(columns.get(name) or repeat(nothing) for name, nothing in NOTHING.items()),
+        [1 << log if log else 0 for log in table.bucket_logs.tolist()],
+        repeat(seed),
+        strict=False,
     )
     blocks = []
-    for index, (kind, size, kept, bucket_log) in enumerate(heads):
-        own = {name: column[index] for name, column in columns.items()}
-        bucket_size = 1 << bucket_log if bucket_log else 0
-        parts = Parts(size, index, kept, bucket_size=bucket_size, seed=seed, **own)
-        block = BY_CODE[kind].make(parts)
+    for kind, row in zip(table.form.kinds.tolist(), rows, strict=True):
+        block = BY_CODE[kind].make(Parts._make(row))
         if problem := block.problem():
-            raise WireError(f"block {index}: {problem}")
+            raise WireError(f"block {len(blocks)}: {problem}")
         blocks.append(block)
     return Update(layout, blocks)
 
@@ -69,19 +71,21 @@ def _update(frame: Frame, layout: Layout) -> Update:
 def _columns(frame: Frame) -> dict[str, list[Any]]:
     """Return each part of every block, as views of one array; parts that none has are absent."""
     table, sections = frame.table, frame.sections
-    num_flags = int(table.num_signs.sum())
-    flat = {
-        "scalars": (_scalars(frame), table.num_scalars),
-        "floats": (_numbers(sections["floats"], "<f4"), table.num_floats),
-        "halves": (_numbers(sections["halves"], "<f2"), table.num_halves),
-        "negative": (unpack_flags(sections["flags"], num_flags), table.num_signs),
-    }
-    columns = {name: _split(*part) for name, part in flat.items() if len(part[0])}
-    found, coded = _positions_and_levels(frame)
-    if table.positional.any():
-        columns["positions"] = found
-    if table.quantised.any():
-        columns["magnitudes"] = coded
+    columns: dict[str, list[Any]] = {}
+    if sections["scalars"]:
+        columns["scalars"] = _split(_scalars(frame), table.num_scalars)
+    if sections["floats"]:
+        columns["floats"] = _split(_numbers(sections["floats"], "<f4"), table.num_floats)
+    if sections["halves"]:
+        columns["halves"] = _split(_numbers(sections["halves"], "<f2"), table.num_halves)
+    if sections["flags"]:
+        flags = unpack_flags(sections["flags"], int(table.num_signs.sum()))
+        columns["negative"] = _split(flags, table.num_signs)
+    symbols = _symbols(frame)  # also where there should be none: nothing else may be there
+    if table.form.has_positions:
+        columns["positions"] = _positions(frame, symbols)
+    if table.form.has_levels:
+        _put_levels(frame, symbols, columns)
     return columns
 
 
@@ -106,28 +110,40 @@ def _scalars(frame: Frame) -> NDArray[np.float32]:
     return scalars
 
 
-def _positions_and_levels(frame: Frame) -> tuple[list[Positions], list[Symbols]]:
-    """Return positions and absolute levels of every block."""
-    table, num_blocks = frame.table, len(frame.table.kinds)
-    runs = table.runs
-    symbols = rice.decode(frame.sections["remainders"], frame.stops, runs, table.max_symbols)
-    num_gaps = int(runs.lengths[:num_blocks].sum())
-    found = _split(*_rice_positions(symbols[:num_gaps], table))
-    _fill_bitmaps(frame, found)
-    coded = _split(symbols[num_gaps:], table.num_levels)
-    for index in np.flatnonzero(positions.coding_ids(table.codes) == Coding.ALL):
-        found[index] = np.arange(table.kept[index])
-    for index in np.flatnonzero(table.quantised):
+def _symbols(frame: Frame) -> Symbols:
+    """Return the numbers of all Rice runs end to end."""
+    table = frame.table
+    remainders = frame.sections["remainders"]
+    return rice.decode(remainders, frame.quotients, table.runs, table.max_symbols)
+
+
+def _positions(frame: Frame, symbols: Symbols) -> list[Positions]:
+    """Return the positions of every block; none where the levels of all entries say them."""
+    table = frame.table
+    found = _split(*_rice_positions(symbols, table))
+    if (table.coding_ids != Coding.RICE).any():
+        _fill_bitmaps(frame, found)
+        for index in np.flatnonzero(table.coding_ids == Coding.ALL):
+            found[index] = np.arange(table.kept[index])
+    return found
+
+
+def _put_levels(frame: Frame, symbols: Symbols, columns: dict[str, list[Any]]) -> None:
+    """Put in the absolute levels of every block, and the positions of those that say all."""
+    table, found = frame.table, columns["positions"]
+    coded = _split(symbols[int(table.rice_counts.sum()) :], table.num_levels)
+    for index in np.flatnonzero(table.form.quantised):
         found[index], coded[index] = _levels(table, int(index), found[index], coded[index])
-    return found, coded
+    columns["magnitudes"] = coded
 
 
 def _rice_positions(symbols: Symbols, table: Table) -> tuple[Positions, Counts]:
     """Return the Rice-coded positions of all blocks and how many each has."""
     counts = table.rice_counts
-    found = positions.from_gaps(symbols, counts)
-    last = found[np.cumsum(counts)[counts > 0] - 1]
-    if (last >= table.sizes[counts > 0]).any():
+    ends = np.cumsum(counts)
+    num_gaps = int(ends[-1]) if len(ends) else 0
+    found, used = positions.from_gaps(symbols[:num_gaps], counts), counts > 0
+    if (found[ends[used] - 1] >= table.form.sizes[used]).any():
         raise WireError("a position lies past the end of its tensor")
     return found, counts
 

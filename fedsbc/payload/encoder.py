@@ -10,6 +10,7 @@ from fedsbc.coding.positions import Codes, Coding
 from fedsbc.coding.runs import Symbols, pack_flags
 from fedsbc.errors import UpdateError
 from fedsbc.payload import frame
+from fedsbc.payload.form import form_of
 from fedsbc.payload.kinds import BY_BLOCK
 from fedsbc.payload.parts import Parts
 from fedsbc.payload.table import Table
@@ -50,7 +51,7 @@ def encode(update: Update, choices: Choices | None = None) -> bytes:
     shared = frame.is_shared(scalars, table)
     symbols = _symbols(parts, table, gaps)
     remainders, unary = rice.encode(symbols, table.runs)
-    seeds = {p.seed for p, seeded in zip(parts, table.seeded, strict=True) if seeded}
+    seeds = {p.seed for p, seeded in zip(parts, table.form.seeded, strict=True) if seeded}
     if len(seeds) > 1:
         raise UpdateError(f"the blocks of one update draw from {len(seeds)} seeds, expected one")
     sections: dict[str, frame.Buffer] = {
@@ -80,9 +81,9 @@ def _take(update: Update, index: int) -> Parts:
 def _table(update: Update, parts: list[Parts]) -> Table:
     """Return the table without codings."""
     none = np.zeros(len(parts), np.uint8)
+    kinds = np.array([BY_BLOCK[type(block)].code for block in update.blocks], np.uint8)
     return Table(
-        kinds=np.array([BY_BLOCK[type(block)].code for block in update.blocks], np.uint8),
-        sizes=np.array([p.size for p in parts], np.int64),
+        form=form_of(kinds, update.layout.sizes),
         kept=np.array([p.kept for p in parts], np.int64),
         codes=none,
         level_codes=none,
@@ -100,25 +101,26 @@ def _join(arrays: list[Any], dtype: Any) -> Any:
 def _gaps(parts: list[Parts], table: Table) -> Symbols:
     """Return gap - 1 of all positions of all blocks, checked."""
     joined = _join([p.positions for p in parts], np.int64)
-    counts = table.kept * table.positional
+    counts = table.kept * table.form.positional
     gaps = positions.gaps(joined, counts)
     last = joined[np.cumsum(counts)[counts > 0] - 1]
-    if len(gaps) and (gaps.min() < 0 or (last >= table.sizes[counts > 0]).any()):
+    if len(gaps) and (gaps.min() < 0 or (last >= table.form.sizes[counts > 0]).any()):
         raise UpdateError("positions are not strictly increasing within their tensor")
     return gaps.astype(np.uint32)
 
 
 def _choose(table: Table, gaps: Symbols, magnitudes: Symbols) -> Choices:
     """Return the shortest codings."""
-    counts = table.kept * table.positional
-    codes = positions.choose(gaps, counts, table.sizes)
-    if not table.quantised.any():
+    counts = table.kept * table.form.positional
+    codes = positions.choose(gaps, counts, table.form.sizes)
+    if not table.form.has_levels:
         return Choices(codes, table.level_codes)
-    kept, sizes = table.kept * table.quantised, table.sizes * table.quantised
+    quantised, sizes = table.form.quantised, table.form.sizes
+    kept, sizes = table.kept * quantised, sizes * quantised
     beside = levels.choose_beyond_one(magnitudes, kept)
     alone = levels.choose_with_zeros(magnitudes, kept, sizes)
-    position_bits = positions.coded_bits(gaps, counts, table.sizes, codes)
-    better = table.quantised & (kept > 0) & (alone.bits < beside.bits + position_bits)
+    position_bits = positions.coded_bits(gaps, counts, table.form.sizes, codes)
+    better = quantised & (kept > 0) & (alone.bits < beside.bits + position_bits)
     return Choices(
         np.where(better, positions.code_of(Coding.ALL), codes).astype(np.uint8),
         np.where(better, alone.codes, beside.codes).astype(np.uint8),
@@ -127,7 +129,7 @@ def _choose(table: Table, gaps: Symbols, magnitudes: Symbols) -> Choices:
 
 def _symbols(parts: list[Parts], table: Table, gaps: Symbols) -> Symbols:
     """Return what `table.runs` cut: the Rice-coded gaps, then the levels."""
-    counts = table.kept * table.positional
+    counts = table.kept * table.form.positional
     coded = table.rice_counts
     if (coded != counts).any():
         gaps = gaps[np.repeat(coded > 0, counts)]

@@ -84,7 +84,7 @@ def _rows(
         rows.append(
             (
                 *_tensor(tensor),
-                BY_CODE[int(table.kinds[index])].name,
+                BY_CODE[int(table.form.kinds[index])].name,
                 coding,
                 parameter,
                 str(kept),
@@ -107,12 +107,12 @@ def _coding(table: Table, index: int) -> tuple[str, str]:
     """Return the codings of positions and levels, and their Rice parameters."""
     names, parameters = [], []
     code, level_code = int(table.codes[index]), int(table.level_codes[index])
-    if table.seeded[index]:
+    if table.form.seeded[index]:
         names.append("seed")
-    if table.positional[index] and table.kept[index] and not table.zeros_coded[index]:
+    if table.form.positional[index] and table.kept[index] and not table.zeros_coded[index]:
         names.append(Coding(code >> 5).name.lower())
         parameters += [str(code & 31)] if code >> 5 == Coding.RICE else []
-    if table.quantised[index] and table.kept[index]:
+    if table.form.quantised[index] and table.kept[index]:
         names.append(_LEVEL_CODINGS[level_code >> 5])
         parameters += [str(level_code & 31)] if level_code >> 5 != levels.ONE else []
     return " + ".join(names) or "-", ", ".join(parameters) or "-"

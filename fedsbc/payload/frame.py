@@ -2,19 +2,19 @@
 
 import zlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedsbc.coding import rice
-from fedsbc.coding.runs import num_bytes
+from fedsbc.coding.runs import num_bytes, steps
 from fedsbc.errors import WireError
 from fedsbc.layout import Layout
+from fedsbc.lazy import lazy
 from fedsbc.payload import rows
 from fedsbc.payload.kinds import BY_CODE
-from fedsbc.payload.table import Counts, Table
+from fedsbc.payload.table import Table
 
 Buffer: TypeAlias = bytes | memoryview
 """Contiguous memory that is copied into a payload as it is."""
@@ -60,7 +60,7 @@ class Frame:
     sections: dict[str, memoryview]
     num_bytes: int
 
-    @cached_property
+    @lazy
     def stops(self) -> NDArray[np.int64]:
         """Where the numbers of the unary code end.
 
@@ -70,10 +70,14 @@ class Frame:
         table = self.table
         return rice.find_stops(self.sections["unary"], table.runs.total, table.max_unary_bits)
 
+    @lazy
+    def quotients(self) -> NDArray[np.int64]:
+        """The unary parts as numbers.
 
-def sizes_of(layout: Layout) -> Counts:
-    """Return the entries of each tensor, shape (n,), int64."""
-    return np.array([tensor.size for tensor in layout.tensors], np.int64)
+        Raises:
+            WireError: as `stops`.
+        """
+        return steps(self.stops)
 
 
 def max_payload_bytes(layout: Layout) -> int:
@@ -87,13 +91,13 @@ def max_payload_bytes(layout: Layout) -> int:
 
 def section_bytes(table: Table, shared: bool) -> dict[str, int]:
     """Return the bytes of every section but the last, which is the rest."""
-    num_scalars = table.num_scalars
+    num_scalars, shares = table.num_scalars, table.form.shares
     return {
-        "seed": SEED_BYTES * bool(table.seeded.any()),
+        "seed": SEED_BYTES * table.form.has_seed,
         "scalars": 4 * int(num_scalars.max(initial=0) if shared else num_scalars.sum()),
-        "floats": 4 * int(table.num_floats.sum()),
-        "halves": 2 * int(table.num_halves.sum()),
-        "flags": num_bytes(int(table.num_signs.sum())),
+        "floats": 4 * int(table.num_floats.sum()) if "floats" in shares else 0,
+        "halves": 2 * int(table.num_halves.sum()) if "halves" in shares else 0,
+        "flags": num_bytes(int(table.num_signs.sum())) if "negative" in shares else 0,
         "bitmaps": num_bytes(int(table.bitmap_bits.sum())),
         "remainders": table.runs.remainder_bytes,
     }
@@ -101,11 +105,17 @@ def section_bytes(table: Table, shared: bool) -> dict[str, int]:
 
 def is_shared(scalars: NDArray[np.float32], table: Table) -> bool:
     """Whether two or more blocks have scalars and all have the same ones, bit for bit."""
-    lengths = table.num_scalars[table.num_scalars > 0]
-    if len(lengths) < 2 or (lengths != lengths[0]).any():
+    if not _may_share(table):
         return False
-    rows = np.ascontiguousarray(scalars, "<f4").view(np.uint32).reshape(len(lengths), -1)
+    num_blocks = np.count_nonzero(table.num_scalars)
+    rows = np.ascontiguousarray(scalars, "<f4").view(np.uint32).reshape(num_blocks, -1)
     return bool((rows == rows[0]).all())
+
+
+def _may_share(table: Table) -> bool:
+    """Whether two or more blocks have scalars, and all the same number of them."""
+    lengths = table.num_scalars[table.num_scalars > 0]
+    return len(lengths) > 1 and bool((lengths == lengths[0]).all())
 
 
 def pack(layout: Layout, table: Table, shared: bool, sections: dict[str, Buffer]) -> bytes:
@@ -114,7 +124,7 @@ def pack(layout: Layout, table: Table, shared: bool, sections: dict[str, Buffer]
     expected = section_bytes(table, shared).values()
     sizes = [memoryview(part).nbytes for part in contents]
     assert sizes[:-1] == list(expected), "sections fit"
-    kind = table.uniform_kind | SHARED_FLAG * shared
+    kind = table.form.uniform_kind | SHARED_FLAG * shared
     head = MAGIC + bytes([VERSION, kind]) + bytes.fromhex(layout.hash)
     body: list[Buffer] = [rows.to_bytes(table), *contents]
     return b"".join([head, _checksum(head, *body), *body])
@@ -132,9 +142,8 @@ def unpack(data: bytes | memoryview, layout: Layout) -> Frame:
     header = read_header(view)
     if header.layout_hash != layout.hash:
         raise WireError(f"payload for layout {header.layout_hash}; this model's is {layout.hash}")
-    table, rest = rows.parse(view[HEADER_BYTES:], header.kind, sizes_of(layout))
-    lengths = table.num_scalars[table.num_scalars > 0]
-    if header.shared and (len(lengths) < 2 or (lengths != lengths[0]).any()):
+    table, rest = rows.parse(view[HEADER_BYTES:], header.kind, layout.sizes)
+    if header.shared and not _may_share(table):
         raise WireError("there are no scalars that the blocks could share")
     sections = {}
     for name, size in section_bytes(table, header.shared).items():

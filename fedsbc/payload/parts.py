@@ -32,7 +32,15 @@ class Extent(IntEnum):
     ALL = 2
 
 
-_NOTHING: Any = {kind: np.zeros(0, kind) for kind in ("i8", "f4", "f2", "?", "u4")}
+NOTHING: dict[str, Any] = {
+    "positions": np.zeros(0, np.int64),
+    "scalars": np.zeros(0, np.float32),
+    "floats": np.zeros(0, np.float32),
+    "halves": np.zeros(0, np.float16),
+    "negative": np.zeros(0, np.bool_),
+    "magnitudes": np.zeros(0, np.uint32),
+}
+"""A part that a kind does not have, by its name in `Parts`, in the order there."""
 
 
 class Parts(NamedTuple):
@@ -55,12 +63,12 @@ class Parts(NamedTuple):
     size: int
     tensor: int
     kept: int
-    positions: Positions = _NOTHING["i8"]
-    scalars: Vector = _NOTHING["f4"]
-    floats: Vector = _NOTHING["f4"]
-    halves: NDArray[np.float16] = _NOTHING["f2"]
-    negative: Flags = _NOTHING["?"]
-    magnitudes: Symbols = _NOTHING["u4"]
+    positions: Positions = NOTHING["positions"]
+    scalars: Vector = NOTHING["scalars"]
+    floats: Vector = NOTHING["floats"]
+    halves: NDArray[np.float16] = NOTHING["halves"]
+    negative: Flags = NOTHING["negative"]
+    magnitudes: Symbols = NOTHING["magnitudes"]
     bucket_size: int = 0
     seed: int = 0
 

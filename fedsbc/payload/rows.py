@@ -5,18 +5,20 @@ from numpy.typing import NDArray
 
 from fedsbc.coding.positions import Codes
 from fedsbc.errors import WireError
-from fedsbc.payload.table import KNOWN_KINDS, Counts, Table
+from fedsbc.payload.form import COUNT_BYTES, KNOWN_KINDS, Counts, form_of
+from fedsbc.payload.table import Table
 
 
 def to_bytes(table: Table) -> bytes:
     """Return the table, column after column."""
-    counts = table.kept.astype("<u4").view(np.uint8).reshape(-1, 4)
+    form = table.form
+    counts = table.kept.astype("<u4").view(np.uint8).reshape(-1, COUNT_BYTES)
     columns = (
-        table.kinds if table.uniform_kind == 0 else table.kinds[:0],
-        table.codes[table.positional],
-        table.level_codes[table.quantised],
-        table.bucket_logs[table.quantised],
-        counts[np.arange(4) < table.count_bytes[:, None]],
+        form.kinds if form.uniform_kind == 0 else form.kinds[:0],
+        table.codes[form.positional],
+        table.level_codes[form.quantised],
+        table.bucket_logs[form.quantised],
+        counts[form.told],
     )
     return b"".join(column.tobytes() for column in columns)
 
@@ -37,19 +39,17 @@ def parse(data: memoryview, kind: int, sizes: Counts) -> tuple[Table, memoryview
     kinds = reader.take(rows) if kind == 0 else np.full(rows, kind, np.uint8)
     if not KNOWN_KINDS[kinds].all():
         raise WireError("a block is of a kind that this version does not know")
-    zeros = np.zeros(rows, np.uint8)
-    head = Table(kinds, sizes, np.zeros(rows, np.int64), zeros, zeros, zeros)
-    if head.uniform_kind != kind:
+    form = form_of(kinds, sizes)
+    if form.uniform_kind != kind:
         raise WireError("the kinds of the blocks are not written in the one possible way")
-    codes = reader.column(head.positional)
-    level_codes = reader.column(head.quantised)
-    bucket_logs = reader.column(head.quantised)
-    present = np.arange(4) < head.count_bytes[:, None]
-    counts = np.zeros((rows, 4), np.uint8)
-    counts[present] = reader.take(int(present.sum()))
+    codes = reader.column(form.positional)
+    level_codes = reader.column(form.quantised)
+    bucket_logs = reader.column(form.quantised)
+    counts = np.zeros((rows, COUNT_BYTES), np.uint8)
+    counts[form.told] = reader.take(int(form.count_bytes.sum()))
     told = counts.view("<u4").ravel().astype(np.int64)
-    kept = np.where(head.counted, told, sizes)
-    table = Table(kinds, sizes, kept, codes, level_codes, bucket_logs)
+    kept = np.where(form.counted, told, sizes)
+    table = Table(form, kept, codes, level_codes, bucket_logs)
     if problem := table.problem():
         raise WireError(problem)
     return table, reader.rest
@@ -69,6 +69,8 @@ class _Columns:
         return column
 
     def column(self, present: NDArray[np.bool_]) -> Codes:
+        if not present.any():
+            return np.zeros(len(present), np.uint8)
         values = np.zeros(len(present), np.uint8)
         values[present] = self.take(int(np.count_nonzero(present)))
         return values

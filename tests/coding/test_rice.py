@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fedsbc.coding import rice
 from fedsbc.coding.positions import from_gaps, gaps
 from fedsbc.coding.rice import Runs, run_bits
+from fedsbc.coding.runs import steps
 from fedsbc.errors import WireError
 from tests.coding.reference import fixed_run, interleaved, to_bytes, two_runs
 
@@ -52,7 +53,7 @@ def test_length_and_bits_are_those_of_the_interleaved_code(found: set[int], para
     assert unary == to_bytes(ones_and_zeros)
     assert remainders == to_bytes(fixed_run(lows, parameter))
     stops = rice.find_stops(memoryview(unary), len(positions), 4000)
-    symbols = rice.decode(memoryview(remainders), stops, runs, np.array([3000]))
+    symbols = rice.decode(memoryview(remainders), steps(stops), runs, np.array([3000]))
     assert from_gaps(symbols, runs.lengths).tolist() == positions
 
 
@@ -67,7 +68,7 @@ def test_many_runs(shape: list[tuple[int, int]], seed: int) -> None:
     remainders, unary = rice.encode(symbols, runs)
     assert len(remainders) == runs.remainder_bytes
     stops = rice.find_stops(memoryview(unary), runs.total, 10_000)
-    decoded = rice.decode(memoryview(remainders), stops, runs, np.array(most, np.int64))
+    decoded = rice.decode(memoryview(remainders), steps(stops), runs, np.array(most, np.int64))
     assert (decoded == symbols).all()
 
 
@@ -95,4 +96,4 @@ def test_a_number_beyond_the_tensor_is_refused_before_it_overflows() -> None:
     stops = find("1" * 60 + "0", 1)
     remainders = memoryview(bytes(4))
     with pytest.raises(WireError, match="larger"):
-        rice.decode(remainders, stops, runs_of([1], [31]), np.array([2**32 - 1]))
+        rice.decode(remainders, steps(stops), runs_of([1], [31]), np.array([2**32 - 1]))
