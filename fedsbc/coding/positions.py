@@ -68,10 +68,12 @@ def from_gaps(symbols: Symbols, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     filled = counts[counts > 0]
     positions = symbols.astype(np.int64)
     positions += 1
-    np.cumsum(positions, out=positions)  # as if all lay in one tensor
-    before = np.ones(len(filled), np.int64)
-    before[1:] += positions[np.cumsum(filled[:-1]) - 1]
-    positions -= before if len(filled) == 1 else np.repeat(before, filled)
+    if len(filled) > 1:
+        first = np.cumsum(filled) - filled
+        ends = np.add.reduceat(positions, first)
+        positions[first[1:]] -= ends[:-1]  # so that one running sum begins anew with each tensor
+    np.cumsum(positions, out=positions)
+    positions -= 1
     return positions
 
 

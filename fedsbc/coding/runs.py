@@ -17,6 +17,10 @@ _HIGH_LANES = (0xFF00FF00FF00FF00, 0xFFFF0000FFFF0000, 0xFFFFFFFF00000000)
 _LOW_LANES = (0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF, 0x00000000FFFFFFFF)
 
 
+FEW = 2000
+"""So many numbers are packed bit by bit: for more of them whole words are faster."""
+
+
 def num_bytes(bits: int) -> int:
     """Return the bytes that `bits` bits take, the last one padded."""
     return (bits + 7) // 8
@@ -87,7 +91,15 @@ def unpack_fixed(data: memoryview, count: int, width: int) -> Symbols:
 
 
 def _close_up(values: NDArray[np.uint8], width: int) -> bytes:
-    """Pack numbers of `width` (1 to 7) bits: eight of them are `width` bytes of one word."""
+    """Pack numbers of `width` (1 to 7) bits end to end, the highest bit of each first."""
+    if len(values) <= FEW:
+        bits = np.unpackbits(values).reshape(-1, 8)
+        return np.packbits(bits[:, 8 - width :]).tobytes()
+    return _close_up_words(values, width)
+
+
+def _close_up_words(values: NDArray[np.uint8], width: int) -> bytes:
+    """Pack numbers as `_close_up`: eight of them are `width` bytes of one word."""
     count = len(values)
     padded = np.zeros(-(-count // 8) * 8, np.uint8)
     padded[:count] = values
@@ -101,7 +113,22 @@ def _close_up(values: NDArray[np.uint8], width: int) -> bytes:
 
 
 def _spread(data: memoryview, count: int, width: int) -> NDArray[np.uint8]:
-    """Undo `_close_up`."""
+    """Undo `_close_up`.
+
+    Raises:
+        WireError: the padding is not zero.
+    """
+    if count > FEW:
+        return _spread_words(data, count, width)
+    bits = np.unpackbits(np.frombuffer(data, np.uint8))
+    values = np.zeros((count, 8), np.uint8)
+    values[:, 8 - width :] = bits[: count * width].reshape(count, width)
+    _check_padding(bits[count * width :])
+    return np.packbits(values)
+
+
+def _spread_words(data: memoryview, count: int, width: int) -> NDArray[np.uint8]:
+    """Undo `_close_up_words`."""
     num_words = -(-count // 8)
     packed = np.zeros(num_words * width, np.uint8)
     packed[: len(data)] = np.frombuffer(data, np.uint8)
@@ -113,9 +140,13 @@ def _spread(data: memoryview, count: int, width: int) -> NDArray[np.uint8]:
         spread = (words << np.uint64(shift)) & np.uint64(_HIGH_LANES[step])
         words = spread | (words & np.uint64(low))
     values = words.astype(">u8").view(np.uint8)
-    if values[count:].any():
-        raise WireError("padding after a run of numbers is not zero")
+    _check_padding(values[count:])
     return values[:count]
+
+
+def _check_padding(rest: NDArray[np.uint8]) -> None:
+    if rest.any():
+        raise WireError("padding after a run of numbers is not zero")
 
 
 def run_sums(values: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsbc.blocks import MAX_LEVEL, Flags, Positions
+from fedsbc.blocks import MAX_LEVEL, Block, Flags, Positions
 from fedsbc.coding import positions, rice
 from fedsbc.coding.positions import Coding
 from fedsbc.coding.runs import Symbols, unpack_flags
@@ -59,7 +59,7 @@ def _update(frame: Frame, layout: Layout) -> Update:
         repeat(seed),
         strict=False,
     )
-    blocks = []
+    blocks: list[Block] = []
     for kind, row in zip(table.form.kinds.tolist(), rows, strict=True):
         block = BY_CODE[kind].make(Parts._make(row))
         if problem := block.problem():

@@ -42,8 +42,7 @@ def encode(update: Update, choices: Choices | None = None) -> bytes:
     parts = [_take(update, index) for index in range(len(update.blocks))]
     table = _table(update, parts)
     gaps = _gaps(parts, table)
-    magnitudes = _join([p.magnitudes for p in parts], np.uint32)
-    chosen = choices or _choose(table, gaps, magnitudes)
+    chosen = choices or _choose(parts, table, gaps)
     table = replace(table, codes=chosen.codes, level_codes=chosen.level_codes)
     if choices and (problem := table.problem()):
         raise UpdateError(f"an update that cannot be coded as asked: {problem}")
@@ -51,15 +50,12 @@ def encode(update: Update, choices: Choices | None = None) -> bytes:
     shared = frame.is_shared(scalars, table)
     symbols = _symbols(parts, table, gaps)
     remainders, unary = rice.encode(symbols, table.runs)
-    seeds = {p.seed for p, seeded in zip(parts, table.form.seeded, strict=True) if seeded}
-    if len(seeds) > 1:
-        raise UpdateError(f"the blocks of one update draw from {len(seeds)} seeds, expected one")
     sections: dict[str, frame.Buffer] = {
-        "seed": b"".join(seed.to_bytes(8, "little") for seed in seeds),
+        "seed": _seed(parts, table),
         "scalars": (scalars[: table.num_scalars.max()] if shared else scalars).data,
-        "floats": _join([p.floats for p in parts], "<f4").data,
-        "halves": _join([p.halves for p in parts], "<f2").data,
-        "flags": pack_flags(_join([p.negative for p in parts], np.bool_)),
+        "floats": _part(parts, table, "floats", "<f4").data,
+        "halves": _part(parts, table, "halves", "<f2").data,
+        "flags": pack_flags(_part(parts, table, "negative", np.bool_)),
         "bitmaps": _bitmaps(parts, table),
         "remainders": remainders,
         "unary": unary,
@@ -98,6 +94,21 @@ def _join(arrays: list[Any], dtype: Any) -> Any:
     return np.ascontiguousarray(joined, dtype)
 
 
+def _part(parts: list[Parts], table: Table, name: str, dtype: Any) -> Any:
+    """Lay a part of all blocks end to end; nothing where no block has it."""
+    return _join([getattr(p, name) for p in parts] if name in table.form.shares else [], dtype)
+
+
+def _seed(parts: list[Parts], table: Table) -> bytes:
+    """Return the seed from which blocks draw their positions, if any does."""
+    if not table.form.has_seed:
+        return b""
+    seeds = {p.seed for p, seeded in zip(parts, table.form.seeded, strict=True) if seeded}
+    if len(seeds) > 1:
+        raise UpdateError(f"the blocks of one update draw from {len(seeds)} seeds, expected one")
+    return seeds.pop().to_bytes(8, "little")
+
+
 def _gaps(parts: list[Parts], table: Table) -> Symbols:
     """Return gap - 1 of all positions of all blocks, checked."""
     joined = _join([p.positions for p in parts], np.int64)
@@ -109,12 +120,13 @@ def _gaps(parts: list[Parts], table: Table) -> Symbols:
     return gaps.astype(np.uint32)
 
 
-def _choose(table: Table, gaps: Symbols, magnitudes: Symbols) -> Choices:
+def _choose(parts: list[Parts], table: Table, gaps: Symbols) -> Choices:
     """Return the shortest codings."""
     counts = table.kept * table.form.positional
     codes = positions.choose(gaps, counts, table.form.sizes)
     if not table.form.has_levels:
         return Choices(codes, table.level_codes)
+    magnitudes = _join([p.magnitudes for p in parts], np.uint32)
     quantised, sizes = table.form.quantised, table.form.sizes
     kept, sizes = table.kept * quantised, sizes * quantised
     beside = levels.choose_beyond_one(magnitudes, kept)
