@@ -4,7 +4,7 @@ import numpy as np
 
 from fedsbc.arrays import Vector
 from fedsbc.compressors import Compressor, State
-from fedsbc.compressors.base import CorrectingCompressor
+from fedsbc.compressors.base import corrects
 from fedsbc.compressors.selecting import SelectingCompressor
 from fedsbc.feedback import Compressed, compress_with_feedback
 from fedsbc.flat_model import as_tensor, to_array
@@ -36,9 +36,7 @@ def compress(
     """
     if isinstance(change, np.ndarray):
         return compress_with_feedback(compressor, change, residual, layout, state, generator)
-    if not isinstance(compressor, SelectingCompressor) or isinstance(
-        compressor, CorrectingCompressor
-    ):
+    if not isinstance(compressor, SelectingCompressor) or corrects(compressor):
         host = to_array(change)
         return compress_with_feedback(compressor, host, residual, layout, state, generator)
     there = None if residual is None else as_tensor(residual).to(change.device)

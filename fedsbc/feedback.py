@@ -7,10 +7,10 @@ import numpy as np
 from fedsbc.arrays import Vector, aligned_vector
 from fedsbc.compressors.base import (
     Compressor,
-    CorrectingCompressor,
     State,
-    SummingCompressor,
     check_form,
+    corrects,
+    sums_up,
 )
 from fedsbc.layout import Layout
 from fedsbc.updates import Update
@@ -63,7 +63,7 @@ def compress_with_feedback(
 
     Source: Sattler et al. (arXiv 1805.08768), Algorithm 1, lines "ΔW ← R + ..." and "R ← ...".
     """
-    if isinstance(compressor, CorrectingCompressor):
+    if corrects(compressor):
         delta, state = compressor.correct(delta, layout, state)
     if not compressor.options.error_feedback:
         assert residual is None, "a scheme without error feedback has no residual"
@@ -94,7 +94,7 @@ def _compress_sum(
 ) -> tuple[Update, State]:
     """Compress delta + residual and leave the sum in `total`; what overflows is refused."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(compressor, SummingCompressor):
+        if sums_up(compressor):
             return compressor.compress_sum(delta, residual, total, layout, state, generator)
         np.add(delta, residual, out=total)
     return compressor.compress(total, layout, state, generator)

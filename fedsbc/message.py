@@ -15,7 +15,7 @@ The exchange (see docs/protocol.md):
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
@@ -64,7 +64,6 @@ __all__ = [
     "content_bytes",
     "pack",
     "predicted_bytes",
-    "set_field",
     "unpack",
 ]
 
@@ -82,10 +81,30 @@ SYNC = "query.sync"
 M = TypeVar("M", bound=AnyMessage)
 
 
+_FIELDS: dict[Any, tuple[tuple[str, Any], ...]] = {
+    kind: tuple((field.name, field.type) for field in fields(kind)) for kind in get_args(AnyMessage)
+}
+"""Names and types of the fields of each kind of message."""
+
+_last: dict[type[AnyMessage], ConfigRecord] = {}
+"""The last record of each kind of message."""
+
+
 def _record(message: AnyMessage) -> ConfigRecord:
-    values: dict[str, Any] = {"protocol": PROTOCOL, "kind": message.KIND}
-    values.update({field.name: getattr(message, field.name) for field in fields(message)})
-    return ConfigRecord(values)
+    """Return the fields as a record of Flower's, which checks each value that is set.
+
+    Most fields are those of the last message of the kind, of which they are copied.
+    """
+    kind = type(message)
+    last = _last.get(kind) or ConfigRecord({"protocol": PROTOCOL, "kind": kind.KIND})
+    record, known = last.copy(), dict(last.items())
+    for name, expected in _FIELDS[kind]:
+        value = getattr(message, name)
+        # 0.0 is -0.0 and 1 is True; those are set anew.
+        if expected is float or type(value) is not expected or known.get(name) != value:
+            record[name] = value
+    _last[kind] = record.copy()
+    return record
 
 
 def pack(message: AnyMessage, arrays: Mapping[str, bytes] | None = None) -> RecordDict:
@@ -112,26 +131,23 @@ def unpack(content: RecordDict, kind: type[M]) -> tuple[M, dict[str, bytes]]:
     Raises:
         WireError: the content is not such a message.
     """
-    record = content.config_records.get(FIELDS)
-    if record is None:
+    record = content.get(FIELDS)
+    if not isinstance(record, ConfigRecord):
         raise WireError(f"message has no record {FIELDS!r}; expected a {kind.KIND} message")
-    if record.get("protocol") != PROTOCOL:
-        raise WireError(f"message format {record.get('protocol')!r}; this side speaks {PROTOCOL}")
-    if record.get("kind") != kind.KIND:
-        raise WireError(f"message is {record.get('kind')!r}; expected {kind.KIND!r}")
-    values = {field.name: _value(record, field.name, field.type) for field in fields(kind)}
-    return kind(**values), _payloads(content)
-
-
-def _value(record: ConfigRecord, name: str, kind: Any) -> Any:
-    value = record.get(name)
-    if type(value) is not kind:
-        raise WireError(f"message field {name}: {value!r} is not of type {kind.__name__}")
-    return value
+    values: dict[str, Any] = dict(record.items())
+    if values.get("protocol") != PROTOCOL:
+        raise WireError(f"message format {values.get('protocol')!r}; this side speaks {PROTOCOL}")
+    if values.get("kind") != kind.KIND:
+        raise WireError(f"message is {values.get('kind')!r}; expected {kind.KIND!r}")
+    for name, expected in _FIELDS[kind]:
+        if type(value := values.get(name)) is not expected:
+            raise WireError(f"message field {name}: {value!r} is not of type {expected.__name__}")
+    return kind(**{name: values[name] for name, _ in _FIELDS[kind]}), _payloads(content)
 
 
 def _payloads(content: RecordDict) -> dict[str, bytes]:
-    arrays: Mapping[str, Array] = content.array_records.get(ARRAYS, ArrayRecord())
+    record = content.get(ARRAYS)
+    arrays: Mapping[str, Array] = record if isinstance(record, ArrayRecord) else {}
     for name, array in arrays.items():
         if array.stype != STYPE:
             raise WireError(f"array {name!r} is {array.stype!r}; expected {STYPE!r}")
@@ -141,11 +157,6 @@ def _payloads(content: RecordDict) -> dict[str, bytes]:
 def content_bytes(content: RecordDict) -> int:
     """Return the bytes of a message's records and their names, as Flower counts them."""
     return sum(len(name) + record.count_bytes() for name, record in content.items())
-
-
-def set_field(content: RecordDict, name: str, value: str) -> None:
-    """Change a text field of a packed message."""
-    content.config_records[FIELDS][name] = value
 
 
 def predicted_bytes(content: RecordDict, array_bytes: Mapping[str, int]) -> int:

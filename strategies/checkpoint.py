@@ -62,7 +62,9 @@ def snapshot_of(rounds: Rounds, num_aborted: int, records: Sequence[RoundRecord]
 
 def _known(member: Member) -> dict[str, Any]:
     """Return what the server knows of a client; its node is another one in each start."""
-    return {name: value for name, value in vars(member).items() if name != "node_id"}
+    known = dict(vars(member))
+    del known["node_id"]
+    return known
 
 
 def restore_server(server: Server, snapshot: Snapshot) -> None:

@@ -3,7 +3,7 @@
 Weights are really inside a request, or in shared memory and counted as if they were.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from flwr.app import Message, MessageType, RecordDict
@@ -19,7 +19,6 @@ from fedsbc.message import (
     content_bytes,
     pack,
     predicted_bytes,
-    set_field,
 )
 from fedsbc.payload import PayloadBits
 
@@ -81,6 +80,7 @@ class Courier:
         self._version = -1
         self._model = ""
         self._payloads: dict[str, bytes] = {}
+        self._request_bytes: dict[tuple[Any, ...], int] = {}
 
     def parcel(self, kind: type[Request], member: Member, round: int) -> Parcel[Request]:
         """Return a request of that kind for the current version, counted as it would travel."""
@@ -113,18 +113,23 @@ class Courier:
             return
         self._version, self._model = version, self._server.sent_hash()
         self._payloads.clear()
+        self._request_bytes.clear()
         if self._shared is not None:
             self._shared.publish(version, self._server.weights, self._server.buffers)
 
     def _content(self, request: Request, downlink: Downlink) -> tuple[RecordDict, int]:
         """Return the content to send, and the bytes that count for the ledger."""
         if self._shared is not None:
-            content = pack(request)
-            num_bytes = predicted_bytes(content, downlink.payload_bytes)
-            set_field(content, "content", "shared")
-            return content, num_bytes
+            return pack(replace(request, content="shared")), self._bytes_of(request, downlink)
         content = pack(request, {name: self._payload(name) for name in downlink.payload_bytes})
         return content, content_bytes(content)
+
+    def _bytes_of(self, request: Request, downlink: Downlink) -> int:
+        """Return the bytes that a request would have; all but its payloads are of fixed length."""
+        key = request.KIND, downlink.content, *downlink.payload_bytes.items()
+        if key not in self._request_bytes:
+            self._request_bytes[key] = predicted_bytes(pack(request), downlink.payload_bytes)
+        return self._request_bytes[key]
 
     def _payload(self, name: str) -> bytes:
         """Return a payload, encoded once a version: clients that get the same share its memory."""

@@ -4,7 +4,7 @@ A compressor is pure: state in, state out, no attribute changes. Error feedback 
 not its business: `fedsbc.feedback` adds it before and keeps what was left out after.
 """
 
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,16 @@ class SummingCompressor(Compressor, Protocol):
         Raises:
             UpdateError: the sum is not finite; what `out` holds is then undefined.
         """
+
+
+def corrects(compressor: Compressor) -> TypeGuard[CorrectingCompressor]:
+    """Whether a scheme is a `CorrectingCompressor`; a look at the protocol takes much longer."""
+    return hasattr(compressor, "correct")
+
+
+def sums_up(compressor: Compressor) -> TypeGuard[SummingCompressor]:
+    """Whether a scheme is a `SummingCompressor`."""
+    return hasattr(compressor, "compress_sum")
 
 
 def check_form(vector: Vector, layout: Layout) -> None:
