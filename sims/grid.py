@@ -2,7 +2,8 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,10 @@ WAIT_S = 0.2
 """How long a pull waits for a reply: no reply waits for the next pull."""
 
 MAX_BATCH = 16
-BATCHES_PER_ACTOR = 4
-"""Enough batches to balance the actors, and to decode replies while others train."""
+"""Clients of one call of an actor."""
+
+SHARE = 2
+"""A batch is this part of an actor's share of what is left, so that actors end together."""
 
 ACTOR_ERROR = 1001
 
@@ -63,21 +66,32 @@ class RayGrid(Grid):
         return [node_of(client_id) for client_id in range(self._num_clients)]
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Hand messages to the actors in batches; return their ids in order."""
+        """Hand messages to the actors in batches; return their ids in order.
+
+        On one machine a batch is handed over as soon as its messages are made, where their number
+        is known before.
+        """
+        if len(self._fleet.sites) == 1 and isinstance(messages, Sized):
+            return self._submit(messages, len(messages), 0)
         requests = list(messages)
-        ids = [give_id(message) for message in requests]
         self._fleet.settle([_client_of(message) for message in requests])
         parts: dict[int, list[Message]] = defaultdict(list)
         for message in requests:
             parts[self._fleet.home_of(_client_of(message))].append(message)
         for site, part in parts.items():
-            num_actors = self._fleet.sites[site].num_actors
-            size = math.ceil(len(part) / (num_actors * BATCHES_PER_ACTOR))
-            size = max(1, min(MAX_BATCH, size))
-            for start in range(0, len(part), size):
-                batch = part[start : start + size]
-                self._outstanding += len(batch)
-                self._pool.submit(batch, site)
+            self._submit(part, len(part), site)
+        return [message.metadata.message_id for message in requests]
+
+    def _submit(self, messages: Iterable[Message], count: int, site: int) -> list[str]:
+        """Give messages their ids and queue them in batches for the actors of a site."""
+        ids: list[str] = []
+        waiting = iter(messages)
+        for size in batch_sizes(count, self._fleet.sites[site].num_actors):
+            batch = list(islice(waiting, size))
+            ids += [give_id(message) for message in batch]
+            self._outstanding += len(batch)
+            self._pool.submit(batch, site)
+        assert next(waiting, None) is None, "as many messages as were announced"
         return ids
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
@@ -121,6 +135,21 @@ class RayGrid(Grid):
     def run(self) -> Any:
         """Refuse: there is no SuperLink that knows the run."""
         raise NotImplementedError("a RayGrid has no SuperLink run")
+
+
+def batch_sizes(count: int, num_actors: int) -> Iterator[int]:
+    """Yield the sizes of the batches of so many messages: large ones first.
+
+    A call costs as much as half a small client, so that only short rounds end in batches of one.
+
+    >>> list(batch_sizes(40, 2)), list(batch_sizes(4, 2))
+    ([10, 8, 6, 4, 3, 3, 2, 2, 2], [1, 1, 1, 1])
+    """
+    least = 2 if count >= 8 * num_actors else 1
+    while count:
+        size = min(MAX_BATCH, count, max(least, math.ceil(count / (SHARE * num_actors))))
+        yield size
+        count -= size
 
 
 def _client_of(message: Message) -> int:

@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from flwr.app import Message
@@ -52,6 +52,29 @@ class Closed:
         return reply.has_error() or reply.metadata.src_node_id == self.node_id
 
 
+@dataclass
+class Outgoing:
+    """Requests that are made while they are sent: the first are out before the last is made.
+
+    Attributes:
+        source: makes them.
+        count: how many there will be.
+        sent: those that were made.
+    """
+
+    source: Iterable[Message]
+    count: int
+    sent: list[Message] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Message]:
+        for message in self.source:
+            self.sent.append(message)
+            yield message
+
+
 class Exchange:
     """Messages out, replies in, on one Grid.
 
@@ -75,23 +98,23 @@ class Exchange:
         self._answered: dict[str, Closed] = {}
 
     def run(
-        self, messages: Iterable[Message], on_reply: Callable[[Message, Message], None]
+        self, messages: Sequence[Message] | Outgoing, on_reply: Callable[[Message, Message], None]
     ) -> list[tuple[Message, str]]:
         """Send messages and hand on each reply as it comes.
 
         Args:
-            messages: the requests.
+            messages: the requests; a Grid that goes through them one by one starts with the first.
             on_reply: called once with a request and its reply, which may be an error.
 
         Returns:
             The requests without a reply, each with the reason.
         """
-        requests = list(messages)
-        pushed = {i for i in self.grid.push_messages(requests) if i}
-        by_id = {m.metadata.message_id: m for m in requests if m.metadata.message_id in pushed}
+        out = messages if isinstance(messages, Outgoing) else Outgoing(messages, len(messages))
+        pushed = {i for i in self.grid.push_messages(out) if i}
+        by_id = {m.metadata.message_id: m for m in out.sent if m.metadata.message_id in pushed}
         failed = [
             (m, "the message could not be sent (too large for the server?)")
-            for m in requests
+            for m in out.sent
             if m.metadata.message_id not in pushed
         ]
         self._answered.clear()

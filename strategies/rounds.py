@@ -1,6 +1,7 @@
 """One round: downlink, training, intake, aggregation; what it changes and what it costs."""
 
 import math
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from flwr.app import Message
@@ -16,7 +17,7 @@ from fedsbc.network import Network, client_seconds, round_seconds
 
 from .aggregate import Aggregation, BlockSum
 from .courier import Courier
-from .exchange import Closed, Exchange, SharesWeights
+from .exchange import Closed, Exchange, Outgoing, SharesWeights
 from .intake import Accepted, accept, bits_or_none
 from .journal import Journal
 from .members import Member, draw_cohort
@@ -70,7 +71,7 @@ class Rounds:
         config = self.config
         present = self._availability.present(round)
         cohort = draw_cohort(present, config.cohort_size, config.seed, round)
-        result = self._ask(round, cohort)
+        result = RoundResult(round)
         updates = BlockSum(cohort, self.server.layout, config.aggregation)
         buffers = BlockSum(cohort, self.server.sent_buffers, _for_buffers(config.aggregation))
 
@@ -84,8 +85,10 @@ class Rounds:
             asked = result.asked[request.metadata.dst_node_id]
             settle(asked, self._take(result, asked, reply))
 
-        there = [asked for asked in result.asked.values() if not asked.dropped_out]
-        silent = self.exchange.run([asked.parcel.message for asked in there], on_reply)
+        dropouts = self._availability.dropouts(round)
+        requests = self._requests(result, cohort, dropouts)
+        count = sum(client_id not in dropouts for client_id in cohort)
+        silent = self.exchange.run(Outgoing(requests, count), on_reply)
         for message, reason in silent:
             asked = result.asked[message.metadata.dst_node_id]
             self._unheard(result, asked, reason)
@@ -97,14 +100,16 @@ class Rounds:
         self._close(result, updates.result(), buffers.result())
         return result
 
-    def _ask(self, round: int, cohort: list[int]) -> RoundResult:
-        """Make the requests to a cohort, by ascending client id."""
-        result, dropouts = RoundResult(round), self._availability.dropouts(round)
+    def _requests(
+        self, result: RoundResult, cohort: list[int], dropouts: Container[int]
+    ) -> Iterator[Message]:
+        """Make the requests to a cohort, by ascending client id; those of dropouts get lost."""
         for client_id in cohort:
-            parcel = self.courier.parcel(TrainRequest, self.members[client_id], round)
+            parcel = self.courier.parcel(TrainRequest, self.members[client_id], result.round)
             asked = Asked(parcel, dropped_out=client_id in dropouts)
             result.asked[parcel.member.node_id] = asked
-        return result
+            if not asked.dropped_out:
+                yield parcel.message
 
     def _take(self, result: RoundResult, asked: Asked, reply: Message) -> Accepted | None:
         """Check one reply; what cannot be used is a failure, and bad updates are discarded."""
