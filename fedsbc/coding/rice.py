@@ -57,7 +57,7 @@ class Runs:
             start += length
         return dict(sorted(found.items()))
 
-    @property
+    @lazy
     def remainder_bytes(self) -> int:
         """Bytes of all remainders."""
         return sum(fixed_bytes(_count(where), width) for width, where in self.groups.items())

@@ -1,6 +1,5 @@
 """Update to bytes."""
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +42,7 @@ def encode(update: Update, choices: Choices | None = None) -> bytes:
     table = _table(update, parts)
     gaps = _gaps(parts, table)
     chosen = choices or _choose(parts, table, gaps)
-    table = replace(table, codes=chosen.codes, level_codes=chosen.level_codes)
+    table = table.with_codes(chosen.codes, chosen.level_codes)
     if choices and (problem := table.problem()):
         raise UpdateError(f"an update that cannot be coded as asked: {problem}")
     scalars = _join([p.scalars for p in parts], "<f4")

@@ -66,6 +66,7 @@ class Form(NamedTuple):
         num_scalars: scalars of a block that keeps an entry and has no buckets.
         count_bytes: bytes of its count: as many as its size takes, 0 where untold.
         header_bytes: bytes of its row, at most 8.
+        table_bytes: bytes of all rows.
         told: which of the `COUNT_BYTES` bytes of its count travel, shape (n, COUNT_BYTES).
     """
 
@@ -84,6 +85,7 @@ class Form(NamedTuple):
     num_scalars: Counts
     count_bytes: Counts
     header_bytes: Counts
+    table_bytes: int
     told: Choice
 
 
@@ -101,6 +103,7 @@ def _form(kinds_bytes: bytes, sizes_bytes: bytes) -> Form:
     uniform_kind = int(kinds[0]) if len(kinds) and (kinds == kinds[0]).all() else 0
     widths = sum((sizes >= 1 << shift).astype(np.int64) for shift in (0, 8, 16, 24))
     count_bytes = np.asarray(widths * counted)
+    header_bytes = np.asarray(int(uniform_kind == 0) + positional + 2 * quantised + count_bytes)
     return Form(
         kinds=kinds,
         sizes=sizes,
@@ -116,7 +119,8 @@ def _form(kinds_bytes: bytes, sizes_bytes: bytes) -> Form:
         shares=_shares(kinds, sizes),
         num_scalars=_NUM_SCALARS[kinds],
         count_bytes=count_bytes,
-        header_bytes=np.asarray((uniform_kind == 0) + positional + 2 * quantised + count_bytes),
+        header_bytes=header_bytes,
+        table_bytes=int(header_bytes.sum()),
         told=np.arange(COUNT_BYTES) < count_bytes[:, None],
     )
 

@@ -105,17 +105,11 @@ def section_bytes(table: Table, shared: bool) -> dict[str, int]:
 
 def is_shared(scalars: NDArray[np.float32], table: Table) -> bool:
     """Whether two or more blocks have scalars and all have the same ones, bit for bit."""
-    if not _may_share(table):
+    if not table.may_share:
         return False
     num_blocks = np.count_nonzero(table.num_scalars)
     rows = np.ascontiguousarray(scalars, "<f4").view(np.uint32).reshape(num_blocks, -1)
     return bool((rows == rows[0]).all())
-
-
-def _may_share(table: Table) -> bool:
-    """Whether two or more blocks have scalars, and all the same number of them."""
-    lengths = table.num_scalars[table.num_scalars > 0]
-    return len(lengths) > 1 and bool((lengths == lengths[0]).all())
 
 
 def pack(layout: Layout, table: Table, shared: bool, sections: dict[str, Buffer]) -> bytes:
@@ -143,7 +137,7 @@ def unpack(data: bytes | memoryview, layout: Layout) -> Frame:
     if header.layout_hash != layout.hash:
         raise WireError(f"payload for layout {header.layout_hash}; this model's is {layout.hash}")
     table, rest = rows.parse(view[HEADER_BYTES:], header.kind, layout.sizes)
-    if header.shared and not _may_share(table):
+    if header.shared and not table.may_share:
         raise WireError("there are no scalars that the blocks could share")
     sections = {}
     for name, size in section_bytes(table, header.shared).items():

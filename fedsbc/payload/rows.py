@@ -1,5 +1,7 @@
 """The table of a payload as bytes, column after column; see the byte table of `fedsbc.payload`."""
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,43 +36,57 @@ def parse(data: memoryview, kind: int, sizes: Counts) -> tuple[Table, memoryview
     Raises:
         WireError: too short, or a row that no encoder writes.
     """
-    reader = _Columns(data)
-    rows = len(sizes)
-    kinds = reader.take(rows) if kind == 0 else np.full(rows, kind, np.uint8)
+    num_blocks = len(sizes)
+    kinds = np.full(num_blocks, kind, np.uint8)
+    if kind == 0:
+        kinds = np.frombuffer(_head(data, num_blocks), np.uint8)
     if not KNOWN_KINDS[kinds].all():
         raise WireError("a block is of a kind that this version does not know")
     form = form_of(kinds, sizes)
     if form.uniform_kind != kind:
         raise WireError("the kinds of the blocks are not written in the one possible way")
+    head = _head(data, form.table_bytes)
+    return _table(kinds.tobytes(), sizes.tobytes(), head), data[len(head) :]
+
+
+def _head(data: memoryview, count: int) -> bytes:
+    if count > len(data):
+        raise WireError("the payload ends within the table of its blocks")
+    return bytes(data[:count])
+
+
+@lru_cache(maxsize=32)  # most updates of a run have the table of the one before
+def _table(kinds: bytes, sizes: bytes, head: bytes) -> Table:
+    """Return the table whose rows are all of `head`; it is shared and never changed."""
+    form = form_of(np.frombuffer(kinds, np.uint8), np.frombuffer(sizes, np.int64))
+    reader = _Columns(head)
+    if form.uniform_kind == 0:
+        reader.take(len(kinds))
     codes = reader.column(form.positional)
     level_codes = reader.column(form.quantised)
     bucket_logs = reader.column(form.quantised)
-    counts = np.zeros((rows, COUNT_BYTES), np.uint8)
+    counts = np.zeros((len(kinds), COUNT_BYTES), np.uint8)
     counts[form.told] = reader.take(int(form.count_bytes.sum()))
     told = counts.view("<u4").ravel().astype(np.int64)
-    kept = np.where(form.counted, told, sizes)
+    kept = np.where(form.counted, told, form.sizes)
     table = Table(form, kept, codes, level_codes, bucket_logs)
     if problem := table.problem():
         raise WireError(problem)
-    return table, reader.rest
+    return table
 
 
 class _Columns:
-    """Takes bytes from the front of a payload."""
+    """Takes bytes from the front of a table."""
 
-    def __init__(self, data: memoryview) -> None:
-        self.rest = data
+    def __init__(self, data: bytes) -> None:
+        self._data, self._start = data, 0
 
     def take(self, count: int) -> Codes:
-        if count > len(self.rest):
-            raise WireError("the payload ends within the table of its blocks")
-        column = np.frombuffer(self.rest, np.uint8, count)
-        self.rest = self.rest[count:]
+        column = np.frombuffer(self._data, np.uint8, count, self._start)
+        self._start += count
         return column
 
     def column(self, present: NDArray[np.bool_]) -> Codes:
-        if not present.any():
-            return np.zeros(len(present), np.uint8)
         values = np.zeros(len(present), np.uint8)
         values[present] = self.take(int(np.count_nonzero(present)))
         return values

@@ -1,6 +1,7 @@
 """The table of a payload: per block its kind, its codings and how much it keeps."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from fedsbc.coding import levels
 from fedsbc.coding.positions import Codes, Coding, code_of, coding_ids, parameters
 from fedsbc.coding.rice import Runs
 from fedsbc.lazy import lazy
-from fedsbc.payload.form import Counts, Form
+from fedsbc.payload.form import Counts, Form, form_of
 
 _RICE, _BITMAP = int(Coding.RICE), int(Coding.BITMAP)
 
@@ -32,6 +33,11 @@ class Table:
     codes: Codes
     level_codes: Codes
     bucket_logs: Codes
+
+    def with_codes(self, codes: Codes, level_codes: Codes) -> "Table":
+        """Return the table with other codings; it may be shared and is never changed."""
+        columns = (self.form.kinds, self.form.sizes, self.kept, self.bucket_logs)
+        return _table(*(column.tobytes() for column in (*columns, codes, level_codes)))
 
     def _part(self, name: str) -> Counts:
         """Return how many numbers of a part each block has."""
@@ -63,6 +69,12 @@ class Table:
         buckets = -(-sizes >> self.bucket_logs.astype(np.int64))
         buckets[self.bucket_logs == 0] = np.minimum(sizes, 1)[self.bucket_logs == 0]
         return np.where(self.form.quantised, buckets, plain)
+
+    @lazy
+    def may_share(self) -> bool:
+        """Whether two or more blocks have scalars, and all the same number of them."""
+        lengths = self.num_scalars[self.num_scalars > 0]
+        return len(lengths) > 1 and bool((lengths == lengths[0]).all())
 
     @lazy
     def coding_ids(self) -> Counts:
@@ -111,7 +123,7 @@ class Table:
         most = np.where(self.zeros_coded, MAX_LEVEL, MAX_LEVEL - 1)
         return np.concatenate([of_positions, most])
 
-    @property
+    @lazy
     def max_unary_bits(self) -> int:
         """The most unary bits that an encoder makes of `runs`; see `fedsbc.coding.levels`."""
         num_blocks, runs = len(self.kept), self.runs
@@ -148,3 +160,16 @@ class Table:
             return ""
         rule, block = np.argwhere(broken)[0]
         return f"block {block}: {rules[rule][0]}"
+
+
+@lru_cache(maxsize=32)  # most updates of a run have the table of the one before
+def _table(
+    kinds: bytes, sizes: bytes, kept: bytes, bucket_logs: bytes, codes: bytes, level_codes: bytes
+) -> Table:
+    return Table(
+        form_of(np.frombuffer(kinds, np.uint8), np.frombuffer(sizes, np.int64)),
+        np.frombuffer(kept, np.int64),
+        np.frombuffer(codes, np.uint8),
+        np.frombuffer(level_codes, np.uint8),
+        np.frombuffer(bucket_logs, np.uint8),
+    )

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fedsbc.errors import UpdateError
 from fedsbc.layout import Layout
-from fedsbc.payload import decode, encode, max_payload_bytes, measure
+from fedsbc.payload import decode, encode, max_payload_bytes, measure, rows
+from fedsbc.payload.frame import HEADER_BYTES, unpack
 from fedsbc.updates import (
     DenseBlock,
     HalfBlock,
@@ -54,6 +55,8 @@ def test_measure_accounts_for_every_bit(update: Update) -> None:
     bits = measure(data, update.layout)
     assert bits.payload_bits == 8 * len(data)
     assert bits.num_kept == update.num_kept
+    table = unpack(data, update.layout).table
+    assert bits.header_bits == 8 * (HEADER_BYTES + len(rows.to_bytes(table)))
     assert bits.header_bits <= 128 + 64 * len(update.blocks)
     assert 0 <= bits.padding_bits <= 7 * (3 + 2 * 31)
 
