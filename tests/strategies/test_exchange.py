@@ -4,7 +4,7 @@ from flwr.app import Error, Message, MessageType, RecordDict
 
 from sims.flower_private import give_id, identify_server
 from strategies import exchange as exchanges
-from strategies.exchange import Closed, Exchange
+from strategies.exchange import Closed, Exchange, Outgoing
 
 
 class ScriptedGrid:
@@ -121,3 +121,18 @@ def test_nobody_to_ask_is_no_wait():
     grid = ScriptedGrid()
     assert run(Exchange(grid, 100.0), []) == ([], {})
     assert grid.asked == []
+
+
+def test_requests_are_made_while_they_are_sent():
+    made, sent_when_made = [], []
+    grid = ScriptedGrid()
+
+    def make():
+        for message in requests(1, 2, 3):
+            sent_when_made.append(len(grid.sent))
+            made.append(message)
+            yield message
+
+    answered, failed = run(Exchange(grid, 1.0), Outgoing(make(), 3))
+    assert (answered, failed) == ([1, 2, 3], {})
+    assert sent_when_made == [0, 1, 2]
