@@ -9,13 +9,14 @@ batch before it. Where there is none before it (one sample in all, or batches of
 is taken with the stored statistics, which then stay as they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fedsbc.arrays import ALIGNMENT_BYTES
 from fedsbc.flat_model import as_tensor
 
 Rows = NDArray[np.int64]
@@ -23,6 +24,9 @@ Rows = NDArray[np.int64]
 
 Samples: TypeAlias = NDArray[Any] | torch.Tensor
 """Samples or labels: an array or a tensor, also in read-only shared memory."""
+
+GATHER_BYTES = 2**20
+"""Of samples that are copied at once: they stay in the cache until they are trained on."""
 
 
 def num_batches(num_samples: int, batch_size: int, join_single: bool) -> int:
@@ -55,6 +59,44 @@ def batches(
 def as_samples(samples: Samples) -> torch.Tensor:
     """Return samples as a tensor of the same memory."""
     return as_tensor(samples) if isinstance(samples, np.ndarray) else samples
+
+
+def gather(
+    x: torch.Tensor, y: torch.Tensor, rows: Rows, order: Iterable[Rows], device: torch.device
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield the samples and labels of each batch on a device, several batches out of one copy.
+
+    Batches begin at multiples of 64 bytes, as fresh tensors do, or each is a copy of its own:
+    their alignment can change the bytes that training gives.
+
+    Args:
+        x: samples, shape (N, ...).
+        y: labels, shape (N,).
+        rows: the client's rows in x and y.
+        order: the batches, as numbers of the client's samples.
+        device: where the copies go.
+    """
+    sample_bytes = x[:1].nbytes
+    limit = 0 if sample_bytes % ALIGNMENT_BYTES else GATHER_BYTES // max(1, sample_bytes)
+    for group in _groups(order, limit):
+        chosen = torch.from_numpy(rows[np.concatenate(group)]).to(x.device)
+        lengths = [len(batch) for batch in group]
+        samples, labels = take(x, chosen).to(device), y.index_select(0, chosen).to(device)
+        yield from zip(torch.split(samples, lengths), torch.split(labels, lengths), strict=True)
+
+
+def _groups(order: Iterable[Rows], limit: int) -> Iterator[list[Rows]]:
+    """Join batches up to so many samples; a larger batch stays by itself."""
+    group: list[Rows] = []
+    count = 0
+    for batch in order:
+        if group and count + len(batch) > limit:
+            yield group
+            group, count = [], 0
+        group.append(batch)
+        count += len(batch)
+    if group:
+        yield group
 
 
 def take(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:

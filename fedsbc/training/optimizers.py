@@ -41,6 +41,7 @@ class Sgd:
     def __init__(self, options: SgdOptions, weights: torch.Tensor, gradient: torch.Tensor) -> None:
         self._options, self._weights, self._gradient = options, weights, gradient
         self._momentum = weights.new_zeros(len(weights) if options.momentum else 0)
+        self._is_plain = not (options.momentum or options.weight_decay or options.clip_norm)
 
     def reset(self, state: State) -> None:
         """Start a round from a state that `state` returned, or from `{}`: from nothing."""
@@ -49,6 +50,9 @@ class Sgd:
     def step(self, lr: float) -> None:
         """Take one step with that learning rate along the gradient, which may be overwritten."""
         options, gradient = self._options, self._gradient
+        if self._is_plain:
+            self._weights.add_(gradient, alpha=-lr)
+            return
         _adjust(gradient, self._weights, options)
         if options.momentum:
             self._momentum.mul_(options.momentum).add_(gradient)

@@ -25,7 +25,7 @@ class SequentialGradient:
     def __init__(self, layers: list[Layer], num_idle: int) -> None:
         """Take the layers in order; the first `num_idle` have no parameters."""
         self._layers, self._trained = layers, layers[num_idle:]
-        self._minus_one = torch.tensor([[-1.0]])
+        self._minus_ones = torch.empty(0, 1)
 
     def __call__(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the mean cross entropy of a batch, and fill the model's flat gradient."""
@@ -33,9 +33,12 @@ class SequentialGradient:
             x = layer.forward(x)
         log_shares = torch.log_softmax(x, 1)
         loss = functional.nll_loss(log_shares, y)
+        num_samples = y.shape[0]
+        if self._minus_ones.shape[0] != num_samples:
+            self._minus_ones = torch.full((num_samples, 1), -1.0)
         gradient = log_shares.exp_()
-        gradient.scatter_add_(1, y.unsqueeze(1), self._minus_one.expand(len(y), 1))
-        gradient.mul_(1 / len(y))
+        gradient.scatter_add_(1, y.unsqueeze(1), self._minus_ones)
+        gradient.mul_(1 / num_samples)
         for layer in reversed(self._trained):
             gradient = layer.backward(gradient, layer is self._trained[0])
         return loss

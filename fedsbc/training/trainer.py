@@ -18,12 +18,12 @@ from torch import nn
 from fedsbc.arrays import Vector, aligned_vector
 from fedsbc.flat_model import FlatModel, as_tensor, to_array
 from fedsbc.seeds import Stream, generator, torch_seed
-from fedsbc.training.batches import Rows, Samples, as_samples, batches, num_batches, take
+from fedsbc.training.batches import Rows, Samples, as_samples, batches, gather, num_batches
 from fedsbc.training.determinism import make_deterministic, seed_torch
 from fedsbc.training.optimizer_options import OptimizerOptions
 from fedsbc.training.optimizers import State, make
 from fedsbc.training.schedules import ScheduleOptions
-from fedsbc.training.sequential import gradient_of
+from fedsbc.training.sequential import SequentialGradient, gradient_of
 
 BUFFER_PREFIX = "buffer."
 """Before the names of integer buffers in a client's state."""
@@ -104,6 +104,8 @@ class Trainer:
         self._local_steps, self._local_epochs = clients.local_steps, local_epochs
         self._lr, self._schedule = clients.optimizer.lr, clients.schedule
         self._gradient = gradient_of(model)
+        # None of the layers whose gradients are written out draws anything.
+        self._may_draw = not isinstance(self._gradient, SequentialGradient)
         self._optimizer = make(clients.optimizer, model.flat_weights, model.gradient)
         self._norms = [m for m in model.module.modules() if isinstance(m, NORMS)]
         self._base = model.flat_weights.clone() if model.device.type != "cpu" else None
@@ -157,8 +159,9 @@ class Trainer:
         if num_steps:
             draws = generator(seed, Stream.BATCHES, client_id, round)
             order = batches(len(rows), self._batch_size, draws, bool(self._norms))
-            chosen = (rows[batch] for batch in islice(order, num_steps))
-            total = self._run(as_samples(x), as_samples(y), chosen, first_step)
+            steps = islice(order, num_steps)
+            chosen = gather(as_samples(x), as_samples(y), rows, steps, self._model.device)
+            total = self._run(chosen, first_step)
         return TrainResult(
             self._change(base, out),
             to_array(self._model.flat_buffers),
@@ -195,18 +198,15 @@ class Trainer:
             buffer.copy_(self._integers[name] if saved is None else as_tensor(saved))
         self._optimizer.reset(state)
         self._model.module.train()
-        seed_torch(torch_seed(seed, Stream.TORCH, client_id, round), self._model.device)
+        if self._may_draw:
+            seed_torch(torch_seed(seed, Stream.TORCH, client_id, round), self._model.device)
 
-    def _run(
-        self, x: torch.Tensor, y: torch.Tensor, chosen: Iterable[Rows], first_step: int
-    ) -> float:
-        """Take one step for each batch of rows, and return the sum of their losses."""
-        device, losses = self._model.device, []
-        for step, batch in enumerate(chosen, first_step):
+    def _run(self, chosen: Iterable[tuple[torch.Tensor, torch.Tensor]], first_step: int) -> float:
+        """Take one step for each batch of samples, and return the sum of their losses."""
+        losses = []
+        for step, (samples, labels) in enumerate(chosen, first_step):
             for norm in self._norms:
-                norm.train(len(batch) > 1)
-            rows = torch.from_numpy(batch).to(x.device)
-            samples, labels = take(x, rows).to(device), y.index_select(0, rows).to(device)
+                norm.train(len(labels) > 1)
             losses.append(self._gradient(samples, labels))
             self._optimizer.step(self._lr * self._schedule.factor(step))
         return float(torch.stack(losses).double().sum())

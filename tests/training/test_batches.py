@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from fedsbc.training.batches import batches, num_batches, take
+from fedsbc.arrays import ALIGNMENT_BYTES
+from fedsbc.training.batches import GATHER_BYTES, batches, gather, num_batches, take
 
 
 def draw(num_samples, batch_size, count, join_single=False, seed=0):
@@ -43,3 +44,39 @@ def test_samples_keep_their_values_and_have_channels_last_in_memory(channels):
     assert taken.stride() == (24 * channels, 1, 6 * channels, channels)
     flat = torch.rand(5, 7)
     assert torch.equal(take(flat, rows), flat[rows])
+
+
+SHAPES = [(1, 28, 28), (3, 32, 32), (1, 4, 4), (5,), (16,), (1, 9, 7)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("batch_size", [1, 7, 10, 400])
+def test_batches_that_are_gathered_together_are_those_taken_one_by_one(shape, batch_size):
+    x, y = torch.rand(900, *shape), torch.arange(900) % 10
+    rows = np.random.default_rng(1).permutation(900)[:500]
+    order = draw(len(rows), batch_size, 12)
+    gathered = list(gather(x, y, rows, iter(order), x.device))
+    assert len(gathered) == len(order)
+    for (samples, labels), batch in zip(gathered, order, strict=True):
+        chosen = torch.from_numpy(rows[batch])
+        alone = take(x, chosen)
+        assert torch.equal(samples, alone)
+        assert samples.stride() == alone.stride()
+        assert samples.data_ptr() % ALIGNMENT_BYTES == 0
+        assert torch.equal(labels, y[chosen])
+
+
+def test_what_is_gathered_together_stays_small():
+    x = torch.rand(3000, 1, 28, 28)
+    order = draw(3000, 10, 300)
+    sizes = {
+        samples.untyped_storage().nbytes()
+        for samples, _ in gather(x, torch.zeros(3000), np.arange(3000), order, x.device)
+    }
+    assert GATHER_BYTES / 2 < max(sizes) <= GATHER_BYTES
+
+
+def test_no_step_gathers_nothing():
+    assert (
+        list(gather(torch.rand(3, 16), torch.zeros(3), np.arange(3), [], torch.device("cpu"))) == []
+    )
