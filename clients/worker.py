@@ -21,11 +21,11 @@ from fedsbc.experiment import CONFIG_KEYS, config_of, upstream_compressor
 from fedsbc.flat_model import FlatModel
 from fedsbc.partition_files import read_parts
 from fedsbc.state import StateHome
-from fedsbc.state_files import FileHome
 from fedsbc.training import Trainer
 
 from .context_home import ContextHome
 from .device_memory import DeviceMemory, Part
+from .homes import MAX_BYTES, Homes, max_homes
 
 LOCK = threading.Lock()
 """One client at a time per process: they share the model. Engines use processes, not threads."""
@@ -164,9 +164,9 @@ def client_id_of(context: Context) -> int:
     return value
 
 
-@functools.lru_cache(maxsize=256)
-def _file_home(folder: str, run_id: str, client_id: int, durable: bool) -> FileHome:
-    return FileHome(Path(folder), run_id, client_id, durable=durable)
+@functools.cache
+def _homes() -> Homes:
+    return Homes(MAX_BYTES, max_homes())
 
 
 def home_of(context: Context, run_id: str, client_id: int) -> StateHome:
@@ -179,4 +179,4 @@ def home_of(context: Context, run_id: str, client_id: int) -> StateHome:
     if folder is None:
         return ContextHome(context.state, run_id)
     durable = bool(context.node_config.get("state-durable", False))
-    return _file_home(str(folder), run_id, client_id, durable)
+    return _homes().home((str(folder), run_id, client_id, durable))

@@ -8,7 +8,8 @@ import numpy as np
 from fedsbc.config import Config
 from fedsbc.message import ARRAYS, FIELDS
 from fedsbc.payload import decode
-from fedsbc.state_files import FileHome, Slot
+from fedsbc.state_files import FileHome
+from fedsbc.state_slot import Slot
 from tests.experiments import Notes, play
 from tests.local_grid import FIRST_NODE, LocalGrid, SharingGrid
 

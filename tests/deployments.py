@@ -8,7 +8,8 @@ import numpy as np
 
 from fedsbc.layout import Layout
 from fedsbc.payload import decode
-from fedsbc.state_files import FileHome, Slot
+from fedsbc.state_files import FileHome
+from fedsbc.state_slot import Slot
 from sims.deploy.app_folder import write_app
 from sims.deploy.processes import MARK
 from tests.experiments import initial

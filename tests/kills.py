@@ -12,7 +12,7 @@ from pathlib import Path
 from fedsbc.checkpoint import generations
 from fedsbc.ledger import LedgerRow
 from fedsbc.run_folder import RunFolder
-from fedsbc.state_files import Slot
+from fedsbc.state_slot import Slot
 from tests.processes import Command, wait_until
 
 SMALL = Path(__file__).parent / "small.yaml"

@@ -1,6 +1,6 @@
 """Clients' states in and out of a checkpoint: the newest whole slot of each, as one file.
 
-The folder `clients/` of a generation is itself a folder of slot files (`fedsbc.state_files`), with
+The folder `clients/` of a generation is itself a folder of slot files (`fedsbc.state_slot`), with
 one slot per client. A slot is copied, never linked: actors write theirs in place. Reading is safe
 while actors train the next round, because that round writes to the other slot.
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from fedsbc.errors import RunError
 from fedsbc.state import newest_slot
-from fedsbc.state_files import HEADER_BYTES, parse_header
+from fedsbc.state_slot import HEADER_BYTES, parse_header
 
 CHUNK_BYTES = 2**20
 

@@ -8,7 +8,8 @@ from flwr.app import RecordDict
 
 from clients.context_home import ContextHome
 from fedsbc.state import ClientState, StateHome
-from fedsbc.state_files import FileHome, SharedWeights, Slot
+from fedsbc.state_files import FileHome, SharedWeights
+from fedsbc.state_slot import Slot
 
 RUN = "0123456789abcdef"
 

@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 import clients.train as client_train
-from fedsbc.state_files import FileHome, Slot
+from fedsbc.state_files import FileHome
+from fedsbc.state_slot import Slot
 from tests.experiments import play, small
 from tests.local_grid import LocalGrid, SharingGrid
 

@@ -8,7 +8,8 @@ from fedsbc.evaluation import evaluate
 from fedsbc.flat_model import model_sha256
 from fedsbc.message import ARRAYS, FIELDS
 from fedsbc.payload import decode
-from fedsbc.state_files import FileHome, Slot
+from fedsbc.state_files import FileHome
+from fedsbc.state_slot import Slot
 from strategies.members import draw_cohort
 from tests.experiments import initial, play, small
 from tests.local_grid import LocalGrid, SharingGrid

@@ -7,7 +7,8 @@ import pytest
 from flwr.app import Array
 
 from fedsbc.message import ARRAYS, FIELDS
-from fedsbc.state_files import FileHome, Slot
+from fedsbc.state_files import FileHome
+from fedsbc.state_slot import Slot
 from tests.experiments import Notes, initial, play, small
 from tests.hostile import ATTACKS
 from tests.local_grid import LocalGrid

@@ -7,7 +7,8 @@ from fedsbc.layout import Layout
 from fedsbc.message import ARRAYS, FIELDS
 from fedsbc.payload import encode
 from fedsbc.payload.frame import HEADER_BYTES, _checksum
-from fedsbc.state_files import FileHome, Slot
+from fedsbc.state_files import FileHome
+from fedsbc.state_slot import Slot
 from fedsbc.updates import DenseBlock, SparseMeanBlock, Update
 from tests.experiments import Notes, initial, initial_hash, play, small
 from tests.local_grid import LocalGrid

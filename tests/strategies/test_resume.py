@@ -15,7 +15,8 @@ from fedsbc.config import Config, to_json
 from fedsbc.errors import RunError
 from fedsbc.message import FIELDS
 from fedsbc.run_folder import RunFolder
-from fedsbc.state_files import FileHome, Slot
+from fedsbc.state_files import FileHome
+from fedsbc.state_slot import Slot
 from sims.flower_private import RUN_ID
 from strategies.app import app
 from tests.experiments import small

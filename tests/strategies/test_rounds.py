@@ -92,7 +92,7 @@ class FileHomes:
     """The run ids that state files belong to."""
 
     def __init__(self, folder):
-        from fedsbc.state_files import Slot
+        from fedsbc.state_slot import Slot
 
         self._ids = {Slot(path).header()["run_id"] for path in folder.iterdir()}
         assert len(self._ids) == 1

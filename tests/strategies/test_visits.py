@@ -8,7 +8,8 @@ from fedsbc.data import load, partition
 from fedsbc.evaluation import evaluate
 from fedsbc.flat_model import model_sha256
 from fedsbc.message import ARRAYS, FIELDS
-from fedsbc.state_files import FileHome, Slot
+from fedsbc.state_files import FileHome
+from fedsbc.state_slot import Slot
 from strategies.strategy import CompressedStrategy
 from tests.experiments import Notes, initial, play, small
 from tests.local_grid import FIRST_NODE, LocalGrid, SharingGrid
