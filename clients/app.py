@@ -110,11 +110,12 @@ def _train(message: Message, context: Context) -> RecordDict:
     client_id = _checked_client_id(request, context)
     home = home_of(context, request.run_id, client_id)
     worker = worker_of(context)
+    folder = context.node_config.get("record-dir")
+    keeps_delta = folder is not None
     try:
-        trained = train_round(worker, home, client_id, request, arrays)
+        trained = train_round(worker, home, client_id, request, arrays, keeps_delta=keeps_delta)
     finally:
         worker.memory.give_back()
-    folder = context.node_config.get("record-dir")
     if folder is not None:
         _record(Path(str(folder)), f"{client_id:05d}-{request.round:06d}.npy", trained)
     return pack(trained.reply, trained.payloads)

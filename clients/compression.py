@@ -20,6 +20,8 @@ def compress(
     layout: Layout,
     state: State,
     generator: np.random.Generator,
+    *,
+    in_place: bool = False,
 ) -> Compressed:
     """Compress change + residual, see `compress_with_feedback`; the bytes are the same.
 
@@ -30,12 +32,21 @@ def compress(
         layout: the tensors of the vectors.
         state: the compressor's state.
         generator: the compressor's only source of randomness.
+        in_place: put the new residual where the change was, if that is an array.
 
     Raises:
         UpdateError: change + residual is not finite.
     """
     if isinstance(change, np.ndarray):
-        return compress_with_feedback(compressor, change, residual, layout, state, generator)
+        return compress_with_feedback(
+            compressor,
+            change,
+            residual,
+            layout,
+            state,
+            generator,
+            out=change if in_place else None,
+        )
     if not isinstance(compressor, SelectingCompressor) or corrects(compressor):
         host = to_array(change)
         return compress_with_feedback(compressor, host, residual, layout, state, generator)

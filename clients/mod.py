@@ -120,6 +120,7 @@ class CompressionMod:
             samples=lambda client_id: (None, None, np.arange(num_samples)),
             averages_buffers=False,
             initial_buffers=nobody.zeros(),
+            change=None,
         )
 
     def _by_the_app(

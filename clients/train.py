@@ -29,7 +29,8 @@ class Trained:
     Attributes:
         reply: the fields of its reply.
         payloads: those of its reply.
-        result: of the training; its `delta` is the change before compression.
+        result: of the training. Its `delta`, if it was kept, is the change before compression,
+            until the next client trains; otherwise the residual has taken its place.
         forgotten: what it dropped from its residual on purpose, float32, shape (d,), or None.
     """
 
@@ -40,9 +41,15 @@ class Trained:
 
 
 def train(
-    worker: Worker, home: StateHome, client_id: int, request: TrainRequest, arrays: dict[str, bytes]
+    worker: Worker,
+    home: StateHome,
+    client_id: int,
+    request: TrainRequest,
+    arrays: dict[str, bytes],
+    *,
+    keeps_delta: bool = False,
 ) -> Trained:
-    """Take part in one round.
+    """Take part in one round; `keeps_delta` leaves the change before compression as it is.
 
     Raises:
         FedsbcError: the request cannot be served; the stored state is as it was.
@@ -58,6 +65,7 @@ def train(
         worker.model.layout,
         part(state, "compressor.") or worker.compressor.init_state(worker.model.layout),
         generator(worker.config.seed, Stream.COMPRESS_UP, client_id, request.round),
+        in_place=not keeps_delta,
     )
     payload = encode(compressed.update)
     home.save(_next_state(worker, request, base, result, compressed, payload))
@@ -95,6 +103,7 @@ def _train_locally(
         first_step=(request.round - 1) * worker.trainer.num_steps(len(rows)),
         optimizer_state=part(state, "optimizer."),
         rows=rows,
+        out=worker.change,
     )
 
 

@@ -12,6 +12,7 @@ from flwr.app import Context
 from numpy.typing import NDArray
 
 from fedsbc import data, models
+from fedsbc.arrays import aligned_vector
 from fedsbc.config import Config
 from fedsbc.data import DataSet, partition
 from fedsbc.data.device import load_device_file
@@ -62,6 +63,8 @@ class Worker:
         self.initial_buffers = self.model.buffers.copy()
         clients = experiment.clients
         self.trainer = Trainer(self.model, clients, local_epochs=clients.local_epochs)
+        self.change = aligned_vector(self.model.num_params) if device == "cpu" else None
+        """Where the change of a client goes, and then its residual: memory that the cache knows."""
         self.compressor = upstream_compressor(experiment)
         if self._holds_own_file:
             self._parts = []

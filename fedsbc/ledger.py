@@ -55,7 +55,9 @@ class Ledger:
         kind, direction = KINDS.index(row.kind), DIRECTIONS.index(row.direction)
         self._keys[index] = (row.round, kind, row.client_id, direction)
         self._amounts[index] = row.amounts()
-        self._sums[kind, direction] += (1, *row.amounts())
+        sums = self._sums[kind, direction]
+        sums[0] += 1
+        sums[1:] += self._amounts[index]
         self._num_rows = index + 1
 
     @property

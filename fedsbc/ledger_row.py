@@ -1,6 +1,7 @@
 """One message of the ledger, and sums over messages. All figures are bits."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal, TypeAlias, get_args
 
 Direction: TypeAlias = Literal["down", "up"]
@@ -64,13 +65,17 @@ class LedgerRow:
     def __post_init__(self) -> None:
         assert self.direction in DIRECTIONS, self.direction
         assert self.kind in KINDS, self.kind
-        assert min(self.round, self.client_id, *self.amounts()) >= 0, f"negative: {self}"
+        assert min(self.round, self.client_id, *_amounts(self)) >= 0, f"negative: {self}"
         parts = self.position_bits + self.value_bits + self.header_bits + self.padding_bits
         assert self.payload_bits == parts, f"payload_bits is not the sum of its parts: {self}"
 
-    def amounts(self) -> list[int]:
+    def amounts(self) -> tuple[int, ...]:
         """Return the values of the summed columns, in their order."""
-        return [getattr(self, name) for name in AMOUNTS]
+        amounts: tuple[int, ...] = _amounts(self)
+        return amounts
+
+
+_amounts = attrgetter(*AMOUNTS)
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ def test_pitfall_12_a_residual_after_absences_is_the_one_before(
             started[request.round] = sha256(found)
         return found
 
-    def watched_compress(*args):
-        compressed = compress(*args)
+    def watched_compress(*args, **options):
+        compressed = compress(*args, **options)
         last_residual.append(sha256(compressed.residual))
         return compressed
 

@@ -23,7 +23,7 @@ def raising(monkeypatch):
     def install(ids):
         original = client_app.train_round
 
-        def train(worker, home, client_id, request, arrays):
+        def train(worker, home, client_id, request, arrays, **options):
             if client_id in ids:
                 raise KeyError("no such thing")
             return original(worker, home, client_id, request, arrays)
