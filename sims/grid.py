@@ -27,8 +27,11 @@ WAIT_S = 0.2
 MAX_BATCH = 16
 """Clients of one call of an actor."""
 
-SHARE = 2
-"""A batch is this part of an actor's share of what is left, so that actors end together."""
+SHARE = 1.5
+"""An actor's share of what is left is cut into so many batches, so that actors end together."""
+
+LEAST = 4
+"""Clients of one call in a round that is not short: a call costs as much as a small client."""
 
 ACTOR_ERROR = 1001
 
@@ -140,12 +143,10 @@ class RayGrid(Grid):
 def batch_sizes(count: int, num_actors: int) -> Iterator[int]:
     """Yield the sizes of the batches of so many messages: large ones first.
 
-    A call costs as much as half a small client, so that only short rounds end in batches of one.
-
     >>> list(batch_sizes(40, 2)), list(batch_sizes(4, 2))
-    ([10, 8, 6, 4, 3, 3, 2, 2, 2], [1, 1, 1, 1])
+    ([14, 9, 6, 4, 4, 3], [2, 1, 1])
     """
-    least = 2 if count >= 8 * num_actors else 1
+    least = min(LEAST, max(1, count // (5 * num_actors)))
     while count:
         size = min(MAX_BATCH, count, max(least, math.ceil(count / (SHARE * num_actors))))
         yield size

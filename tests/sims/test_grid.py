@@ -80,5 +80,5 @@ def test_batches_hold_all_messages_and_leave_no_actor_without(count, num_actors)
     assert all(0 < size <= MAX_BATCH for size in sizes)
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) >= min(count, num_actors)
-    # Nobody begins with more than half of an equal share, if that is more than two clients.
-    assert max(sizes, default=0) <= max(2, -(-count // (2 * num_actors)))
+    # Nobody begins with more than an equal share.
+    assert max(sizes, default=0) <= -(-count // num_actors)
