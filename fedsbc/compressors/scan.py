@@ -52,18 +52,18 @@ def sample(vector: NDArray[Number]) -> NDArray[Number]:
     return np.ascontiguousarray(places).view(vector.dtype)
 
 
-def limits(sample: Vector, k: int, size: int) -> Limits:
+def limits(drawn: Vector, k: int, size: int) -> Limits:
     """Return limits beyond which, on each side, k of `size` entries are to be expected safely.
 
-    k * m / size of the k sought entries are expected in a sample of m; 3.5 standard deviations
+    k * m / size of the k sought entries are expected among m that were drawn; 3.5 standard deviations
     and three are added to that rank, so that of independent entries about one side in five
     thousand has fewer than k.
     """
-    ordered = np.sort(sample)
-    expected = k * len(sample) / size
+    ordered = np.sort(drawn)
+    expected = k * len(drawn) / size
     rank = math.ceil(expected + 3.5 * math.sqrt(expected) + 3)
     zero = np.float32(0)
-    if rank > len(sample):
+    if rank > len(drawn):
         return zero, zero
     return min(ordered[rank - 1], zero), max(ordered[-rank], zero)
 
