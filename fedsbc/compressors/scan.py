@@ -55,9 +55,9 @@ def sample(vector: NDArray[Number]) -> NDArray[Number]:
 def limits(drawn: Vector, k: int, size: int) -> Limits:
     """Return limits beyond which, on each side, k of `size` entries are to be expected safely.
 
-    k * m / size of the k sought entries are expected among m that were drawn; 3.5 standard deviations
-    and three are added to that rank, so that of independent entries about one side in five
-    thousand has fewer than k.
+    k * m / size of the k sought entries are expected among m that were drawn; 3.5 standard
+    deviations and three are added to that rank, so that of independent entries about one side in
+    five thousand has fewer than k.
     """
     ordered = np.sort(drawn)
     expected = k * len(drawn) / size
