@@ -2,16 +2,16 @@
 
 Two slot files per client (`fedsbc.state_slot`) are written in turn, so that the state that a round
 started from stays whole until a later round has begun: a repeated request finds it again, and a
-process that dies in the middle of a write has spoilt only the slot that nobody needs.
+process that dies in the middle of a write has spoilt only the slot that nobody needs. A header has
+run id, round and version beside the table of arrays.
 """
 
-import functools
 from pathlib import Path
-from typing import Any
 
 from fedsbc.arrays import Vector
+from fedsbc.shared_weights import shared_weights
 from fedsbc.state import ClientState, newest_slot, slot_to_write
-from fedsbc.state_slot import Slot
+from fedsbc.state_slot import Header, Slot
 
 FIELDS = ("run_id", "round", "base_version")
 
@@ -27,18 +27,20 @@ class FileHome:
     """
 
     def __init__(self, folder: Path, run_id: str, client_id: int, *, durable: bool = False) -> None:
-        self.folder = folder
         self.run_id = run_id
         self._slots = [
             Slot(folder / f"client-{client_id:05d}.{letter}", durable=durable) for letter in "ab"
         ]
+        self._weights = shared_weights(folder)
+        self._seen: tuple[int, list[int | None]] | None = None
 
     @property
     def mapped_bytes(self) -> int:
-        """Bytes of files that are mapped."""
+        """Bytes of this client's files that this object keeps mapped, once it was used."""
         return sum(slot.mapped_bytes for slot in self._slots)
 
-    def _headers(self) -> list[dict[str, Any] | None]:
+    def _headers(self) -> list[Header | None]:
+        """Look at both files, once; return the headers of this run's states."""
         headers = [slot.header() for slot in self._slots]
         return [
             header if header and header["run_id"] == self.run_id else None for header in headers
@@ -47,7 +49,9 @@ class FileHome:
     def load(self, before_round: int) -> ClientState | None:
         """Return the newest state written before that round; its arrays are read-only views."""
         headers = self._headers()
-        index = newest_slot(_rounds(headers), before_round)
+        rounds = _rounds(headers)
+        self._seen = before_round, rounds
+        index = newest_slot(rounds, before_round)
         header = None if index is None else headers[index]
         if index is None or header is None:
             return None
@@ -58,43 +62,22 @@ class FileHome:
     def save(self, state: ClientState) -> None:
         """Store the state in the slot that its round did not start from."""
         assert state.run_id == self.run_id, "a home belongs to one run"
-        index = slot_to_write(_rounds(self._headers()), state.round)
+        index = slot_to_write(self._rounds_at_start(state.round), state.round)
         self._slots[index].write({name: getattr(state, name) for name in FIELDS}, state.arrays)
+
+    def _rounds_at_start(self, round: int) -> list[int | None]:
+        """Return the rounds of both slots when this round was begun, or now if it was not.
+
+        One client is played by one process at a time, so what `load` saw still holds; and if not,
+        the slot that it did not return is still the one to write.
+        """
+        seen, self._seen = self._seen, None
+        return seen[1] if seen and seen[0] == round else _rounds(self._headers())
 
     def base_weights(self, version: int) -> tuple[Vector, Vector] | None:
         """Return the shared (weights, buffers) of that version, read-only, or None."""
-        return shared_weights(self.folder).read(version)
+        return self._weights.read(version)
 
 
-def _rounds(headers: list[dict[str, Any] | None]) -> list[int | None]:
+def _rounds(headers: list[Header | None]) -> list[int | None]:
     return [header["round"] if header else None for header in headers]
-
-
-class SharedWeights:
-    """The server's current weights, once per machine, for every actor to map.
-
-    Two files are written in turn, so that a version stays readable while the next is written.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._slots = [Slot(folder / f"weights.{letter}") for letter in "ab"]
-
-    def publish(self, version: int, weights: Vector, buffers: Vector) -> None:
-        """Store the weights of a version, shape (d,), and the float buffers."""
-        fields = {"version": version}
-        self._slots[version % 2].write(fields, {"weights": weights, "buffers": buffers})
-
-    def read(self, version: int) -> tuple[Vector, Vector] | None:
-        """Return read-only views of the weights and buffers of a version, or None."""
-        slot = self._slots[version % 2]
-        header = slot.header()
-        if header is None or header["version"] != version:
-            return None
-        arrays = slot.arrays(header)
-        return arrays["weights"], arrays["buffers"]
-
-
-@functools.cache
-def shared_weights(folder: Path) -> SharedWeights:
-    """Return this process's view of a folder's shared weights, mapped once."""
-    return SharedWeights(folder)

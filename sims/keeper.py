@@ -16,7 +16,7 @@ from typing import Any
 from fedsbc import environment
 from fedsbc.arrays import Vector
 from fedsbc.checkpoint.states import newest_states
-from fedsbc.state_files import SharedWeights
+from fedsbc.shared_weights import SharedWeights
 
 from .counter import STARTING, Counter
 

@@ -9,7 +9,7 @@ from flwr.serverapp import Grid
 
 from clients.app import app
 from fedsbc.config import Config, to_json
-from fedsbc.state_files import SharedWeights
+from fedsbc.shared_weights import SharedWeights
 from sims.flower_private import RUN_ID, give_id, identify_server
 
 FIRST_NODE = 7000

@@ -7,8 +7,9 @@ import pytest
 from flwr.app import RecordDict
 
 from clients.context_home import ContextHome
+from fedsbc.shared_weights import SharedWeights
 from fedsbc.state import ClientState, StateHome
-from fedsbc.state_files import FileHome, SharedWeights
+from fedsbc.state_files import FileHome
 from fedsbc.state_slot import Slot
 
 RUN = "0123456789abcdef"

@@ -10,8 +10,9 @@ import ray
 from fedsbc.checkpoint import Snapshot, save
 from fedsbc.errors import StatesLost
 from fedsbc.ledger import Ledger
+from fedsbc.shared_weights import shared_weights
 from fedsbc.state import ClientState
-from fedsbc.state_files import FileHome, shared_weights
+from fedsbc.state_files import FileHome
 from sims.counter import STARTING, Counter
 from sims.fleet import Fleet
 from sims.keeper import Keeper
