@@ -28,6 +28,9 @@ ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # Ray's own 15 lets whatever else runs here go first. Actors do the work of the run: they get
+    # the priority that its command has.
+    "RAY_worker_niceness": "0",
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
     "OMP_NUM_THREADS": "1",

@@ -77,6 +77,15 @@ class _Slot:
     seen: int = STARTING
     seen_at: float = 0.0
 
+    def has_room(self) -> bool:
+        """Return whether the actor may have another job."""
+        return len(self.calls) < JOBS_PER_ACTOR
+
+    def num_waiting(self) -> int:
+        """Return the messages that the actor has still to handle."""
+        handed = sum(len(job.messages) for _, job in self.calls)
+        return handed - max(0, self.counter.value - self.finished)
+
     def idle_s(self) -> float:
         """Return for how long the actor has made no progress; 0.0 while it starts."""
         now, value = time.monotonic(), self.counter.value
@@ -124,10 +133,8 @@ class ActorPool:
     def _hand_out(self) -> None:
         for site, queue in self._queues.items():
             slots = [slot for slot in self._slots if slot.seat.site == site]
-            while queue:
-                slot = min(slots, key=lambda s: len(s.calls))
-                if len(slot.calls) >= JOBS_PER_ACTOR:
-                    break
+            while queue and (free := [slot for slot in slots if slot.has_room()]):
+                slot = min(free, key=_Slot.num_waiting)
                 job = queue.popleft()
                 slot.idle_s()  # an idle actor's time begins now
                 slot.calls.append((slot.actor.handle.remote(list(job.messages)), job))

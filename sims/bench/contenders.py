@@ -83,7 +83,7 @@ def place(data: Path) -> Iterator[Place]:
     """Make a scratch folder; everything that runs there ends with it."""
     folder = Path(tempfile.mkdtemp(prefix="fsb-")).resolve()
     environment = {
-        **ENVIRONMENT,  # the same thread and malloc settings for everybody
+        **ENVIRONMENT,  # the same threads, priority and malloc for everybody
         "FLWR_HOME": str(folder / "home"),
         "RAY_TMPDIR": str(folder),
         "TMPDIR": str(folder),

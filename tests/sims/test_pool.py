@@ -102,6 +102,22 @@ def finish(pool, num_messages):
     return sorted(replies), failures
 
 
+def test_a_job_goes_to_the_actor_with_the_fewest_messages_to_handle(engine, tmp_path):
+    pool = ActorPool([engine.seat(tmp_path), engine.seat(tmp_path)], 60.0, on_replaced=print)
+    for batch in (["a"] * 6, ["b"] * 2, ["c"] * 2, ["d"], ["e"]):
+        pool.submit(batch)
+    first, second = pool._slots
+    assert [len(job.messages) for _, job in first.calls] == [6, 1]
+    assert [len(job.messages) for _, job in second.calls] == [2, 2]
+    assert (first.num_waiting(), second.num_waiting()) == (7, 4)
+    first.counter.value += 5
+    assert first.num_waiting() == 2
+    first.counter.value -= 5
+    replies, failures = finish(pool, 12)
+    assert (len(replies), failures) == (12, {})
+    assert (first.num_waiting(), second.num_waiting()) == (0, 0)
+
+
 def test_a_client_that_hangs_fails_alone(engine, tmp_path):
     engine.hangs_on = {"c"}
     pool, notes = make(engine, tmp_path, timeout_s=0.05)
