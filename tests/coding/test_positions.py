@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fedsbc.coding.formulas import rice_parameters
 from fedsbc.coding.positions import (
     Coding,
     choose,
@@ -38,13 +39,14 @@ def test_gaps_and_back(tensors: list[tuple[int, list[int]]]) -> None:
 
 
 @given(SETS)
+@example([(37, [*range(13), 33])])  # a bitmap, though Rice with parameter 0 would be shorter still
 def test_the_shortest_coding_is_chosen(tensors: list[tuple[int, list[int]]]) -> None:
     positions, counts, sizes = laid_out(tensors)
     symbols = gaps(positions, counts).astype(np.uint32)
     codes = choose(symbols, counts, sizes)
     bits = coded_bits(symbols, counts, sizes, codes)
     for coding in (Coding.RICE, Coding.BITMAP):
-        rice = np.where(coding_ids(codes) == Coding.RICE, codes, 0)
+        rice = rice_parameters(counts / np.maximum(sizes, 1))  # that of the density, and no other
         others = rice if coding is Coding.RICE else np.full(len(codes), code_of(coding))
         filled = counts > 0
         assert (bits <= coded_bits(symbols, counts, sizes, others.astype(np.uint8)))[filled].all()
