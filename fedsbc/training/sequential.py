@@ -25,7 +25,7 @@ class SequentialGradient:
     def __init__(self, layers: list[Layer], num_idle: int) -> None:
         """Take the layers in order; the first `num_idle` have no parameters."""
         self._layers, self._trained = layers, layers[num_idle:]
-        self._minus_ones = torch.empty(0, 1)
+        self._minus_ones, self._share = torch.empty(0, 1), torch.empty(())
 
     def __call__(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the mean cross entropy of a batch, and fill the model's flat gradient."""
@@ -33,15 +33,19 @@ class SequentialGradient:
             x = layer.forward(x)
         log_shares = torch.log_softmax(x, 1)
         loss = functional.nll_loss(log_shares, y)
-        num_samples = y.shape[0]
-        if self._minus_ones.shape[0] != num_samples:
-            self._minus_ones = torch.full((num_samples, 1), -1.0)
+        self._fit(y.shape[0])
         gradient = log_shares.exp_()
         gradient.scatter_add_(1, y.unsqueeze(1), self._minus_ones)
-        gradient.mul_(1 / num_samples)
+        gradient.mul_(self._share)
         for layer in reversed(self._trained):
             gradient = layer.backward(gradient, layer is self._trained[0])
         return loss
+
+    def _fit(self, num_samples: int) -> None:
+        """Make the constants of a batch of that size: a number would become a tensor each step."""
+        if self._minus_ones.shape[0] != num_samples:
+            self._minus_ones = torch.full((num_samples, 1), -1.0)
+            self._share = torch.tensor(1 / num_samples)
 
 
 def gradient_of(model: FlatModel) -> Gradient:

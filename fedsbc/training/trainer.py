@@ -104,8 +104,8 @@ class Trainer:
         self._local_steps, self._local_epochs = clients.local_steps, local_epochs
         self._lr, self._schedule = clients.optimizer.lr, clients.schedule
         self._gradient = gradient_of(model)
-        # None of the layers whose gradients are written out draws anything.
-        self._may_draw = not isinstance(self._gradient, SequentialGradient)
+        # Layers whose gradients are written out draw nothing, and need neither mode nor autograd.
+        self._runs_module = not isinstance(self._gradient, SequentialGradient)
         self._optimizer = make(clients.optimizer, model.flat_weights, model.gradient)
         self._norms = [m for m in model.module.modules() if isinstance(m, NORMS)]
         self._base = model.flat_weights.clone() if model.device.type != "cpu" else None
@@ -197,19 +197,20 @@ class Trainer:
             saved = state.get(BUFFER_PREFIX + name)
             buffer.copy_(self._integers[name] if saved is None else as_tensor(saved))
         self._optimizer.reset(state)
-        self._model.module.train()
-        if self._may_draw:
+        if self._runs_module:
+            self._model.module.train()
             seed_torch(torch_seed(seed, Stream.TORCH, client_id, round), self._model.device)
 
     def _run(self, chosen: Iterable[tuple[torch.Tensor, torch.Tensor]], first_step: int) -> float:
         """Take one step for each batch of samples, and return the sum of their losses."""
         losses = []
-        for step, (samples, labels) in enumerate(chosen, first_step):
-            for norm in self._norms:
-                norm.train(len(labels) > 1)
-            losses.append(self._gradient(samples, labels))
-            self._optimizer.step(self._lr * self._schedule.factor(step))
-        return float(torch.stack(losses).double().sum())
+        with torch.inference_mode(not self._runs_module):
+            for step, (samples, labels) in enumerate(chosen, first_step):
+                for norm in self._norms:
+                    norm.train(len(labels) > 1)
+                losses.append(self._gradient(samples, labels))
+                self._optimizer.step(self._lr * self._schedule.factor(step))
+            return float(torch.stack(losses).double().sum())
 
     def _state(self) -> State:
         """Return what the client keeps."""

@@ -51,6 +51,18 @@ def test_loss_and_gradient_are_autograds(name):
     assert loss == pytest.approx(functional.cross_entropy(model.module(x), y).item(), rel=1e-5)
 
 
+def test_the_share_of_a_sample_is_rounded_as_torch_rounds_a_number():
+    module = nn.Sequential(nn.Flatten(), nn.Linear(784, 10))
+    model = FlatModel(module)
+    written_out = gradient_of(model)
+    for num_samples in (*range(1, 30), 7, 100, 101):
+        x, y = batch(num_samples)
+        written_out(x, y)
+        shares = torch.log_softmax(module(x).detach(), 1).exp()
+        shares[torch.arange(num_samples), y] -= 1
+        assert torch.equal(model.gradient[-10:], (shares * (1 / num_samples)).sum(0))
+
+
 class Doubled(nn.Linear):
     def forward(self, x):
         return 2 * super().forward(x)

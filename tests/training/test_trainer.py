@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from fedsbc.arrays import ALIGNMENT_BYTES
 from fedsbc.flat_model import FlatModel
 from fedsbc.seeds import Stream, generator
 from fedsbc.training import options_for_optimizer, options_for_schedule
+from fedsbc.training.sequential import gradient_of
 
 
 def same(first, second):
@@ -83,6 +86,34 @@ def test_seed_client_and_round_decide_the_batches_and_dropout(bench, digits, cha
     first = b.train(digits, rows=range(30))
     other = b.train(digits, rows=range(30), **{change: 5})
     assert (first.delta != other.delta).any()
+
+
+@pytest.mark.parametrize("name", ["mlp", "lenet5-caffe", "cnn-bn"])
+@pytest.mark.parametrize("batch_size", [1, 7, 10])
+def test_inference_mode_changes_no_byte(bench, digits, monkeypatch, name, batch_size):
+    b = bench(name, batch_size=batch_size)
+    expected = b.train(digits)
+    monkeypatch.setattr(torch, "inference_mode", lambda mode: nullcontext())
+    assert same(b.train(digits), expected)
+
+
+@pytest.mark.parametrize("make", [None, dropout_module])
+def test_the_mode_that_the_module_was_left_in_does_not_matter(bench, digits, make):
+    b = bench(module=make and make())
+    expected = b.train(digits)
+    b.model.module.eval()
+    assert same(b.train(digits), expected)
+
+
+def test_after_training_autograd_and_the_written_out_gradient_both_work(bench, digits):
+    b = bench("mlp")
+    b.train(digits)
+    x, y = (tensor[:10] for tensor in digits.train_tensors())
+    b.model.gradient.zero_()
+    functional.cross_entropy(b.model.module(x), y).backward()
+    by_autograd = b.model.gradient.clone()
+    gradient_of(b.model)(x, y)
+    torch.testing.assert_close(b.model.gradient, by_autograd)
 
 
 def test_threads_are_set_by_training_itself(bench, digits):
